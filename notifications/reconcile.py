@@ -114,7 +114,7 @@ def reconcile_users(
     on_drift: Callable[[UserKey, int], None] = lambda _user, _drift: None,
     on_undecided: Callable[[Collection[UserKey]], None] = lambda _users: None,
 ) -> Repaired:
-    """Repair the unread numbers that differ from the rows, for these users or for all (None).
+    """Repair the unread numbers that differ from the rows; either for these users, or for all (None).
 
     Returns how many numbers were repaired, and the first of them. Raises ValueError for a value that cannot be a user's
     key, RedisUnreachable, and database errors.

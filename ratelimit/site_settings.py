@@ -65,7 +65,7 @@ Within = Callable[[], AbstractContextManager[object]]
 
 
 class SiteBusy(Exception):
-    """Other transactions locked the site's row for too long: nothing has changed."""
+    """Other transactions locked the site's row too long: nothing has changed."""
 
 
 def set_rate(
@@ -115,7 +115,7 @@ def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
 
 
 def pause(site: str, duration: timedelta | None = None, *, within: Within = nullcontext) -> None:
-    """Start nothing at the site for `duration`, or until it is resumed. Replaces an earlier pause.
+    """Start nothing at the site: for `duration`, or until it is resumed. Replaces an earlier pause.
 
     Reserved slots are recalled. A holder that has just asked for recalls may still start within the next half second.
     Raises UnknownSite, and ValueError for a duration outside 0 to 100 years.
@@ -141,7 +141,7 @@ def back_off(
     reason: str = "",
     patience_s: float | None = None,
 ) -> float | None:
-    """Start nothing, in any process, at a site that refuses requests: for `seconds`, or up to the time `until`.
+    """Start nothing at a site that refuses requests: for `seconds`, or up to the time `until`, in any process.
 
     `error` says why the site cannot be reached, if that is the cause. Without a stated time, the site is then tried
     again at least once a minute. `reason` is the site's answer, for people.
@@ -171,7 +171,7 @@ def rest(
     reason: str,
     patience_s: float | None = None,
 ) -> float | None:
-    """Start nothing, in any process, at a site whose quota is used up: for `seconds`, or up to the time `until`.
+    """Start nothing at a site whose quota is used up: for `seconds`, or up to the time `until`, in any process.
 
     This is like a back-off, but the site has refused nothing, so that later back-offs do not become longer. Without a
     time, or with a time in the past, nothing changes.

@@ -70,7 +70,7 @@ class ReservedSlot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
-    """The slots of one reservation, and their run, which decides when each slot may be used."""
+    """The slots of one reservation, and their run: the run decides when each slot may be used."""
 
     site: str
     slots: tuple[ReservedSlot, ...]
@@ -92,7 +92,7 @@ def check_max_wait(max_wait: float) -> None:
 
 
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
-    """Reserve `count` slots at the site, or, if it does not exist, at the nearest site above it that covers subdomains.
+    """Reserve `count` slots at the site; if it does not exist, at the nearest site above it that covers subdomains.
 
     If neither site exists, the site is created at the default rate. This takes one round trip for any number of slots.
     It takes a second one if a given-back slot is taken, and a few more if the name has no site of its own, or if a
@@ -167,7 +167,7 @@ def _reservation(site: str, rows: Sequence[ReservedRow], asked_at: float, answer
 
 
 def confirm(reservation: Reservation) -> bool:
-    """Ask the database whether the reservation's slots still stand, and record in the run when it was asked."""
+    """Ask the database whether the reservation's slots still stand; the run records when the database was asked."""
     asked_at = clock.now()
     ids = [slot.id for slot in reservation.slots]
     stands = len(standing(ids)) == len(ids)

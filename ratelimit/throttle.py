@@ -61,7 +61,7 @@ def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> 
 
 
 def athrottle(site: str, max_wait: float = 15.0) -> "AsyncThrottle":
-    """Return a throttle for asyncio, which does not block the event loop. Cancelling the wait gives the slot back."""
+    """Throttle for asyncio: it does not block the event loop. Cancelling the wait gives the slot back."""
     return AsyncThrottle(site, max_wait)
 
 

@@ -58,7 +58,7 @@ def unread_count(user_id: UserKey) -> int:
 
 
 def unread_counts(user_ids: Iterable[UserKey]) -> dict[UserKey, int]:
-    """Return each user's unread number, with one call to Redis and one query for each 5,000 users.
+    """Return each user's unread number; this takes one call to Redis and one query for each 5,000 users.
 
     A number includes every committed transaction whose delta was sent. A delta is sent before the call that commits
     returns. The number also includes the changes that the current transaction has made so far. If Redis cannot be
@@ -145,7 +145,7 @@ def unread_by_kind(user_id: UserKey) -> dict[str, int]:
 def page(
     user_id: UserKey, *, before: int | None = None, limit: int = 20, unread_only: bool = False
 ) -> list[Notification]:
-    """Return the user's newest notifications, or the newest ones before the notification with the id `before`.
+    """Return the user's newest notifications; with `before`, the newest before the notification with this id.
 
     For the next page, `before` is the id of this page's last notification. So a page costs the same however far back it
     is. Raises ValueError for a limit below 1.

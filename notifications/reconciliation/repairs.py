@@ -36,7 +36,7 @@ class JudgedUsers:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repaired:
-    """How many numbers were repaired, and by how much for the first 1,000 users; in a dry run, what it would repair."""
+    """How many numbers were repaired; by how much, for the first 1,000 users. In a dry run, what would be repaired."""
 
     users: int = 0
     first: dict[UserKey, int] = field(default_factory=dict)  # each user's drift
