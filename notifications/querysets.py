@@ -114,7 +114,7 @@ class NotificationQuerySet(QuerySet[Row]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
     def lock(self) -> Locked:
-        """Lock the rows, in the order of their ids, and return what Locked has."""
+        """Lock the rows, in the order of their ids, and return their ids and each user's rows without `read_at`."""
         rows = self._all().filter(pk__in=self.order_by().values("pk")).select_for_update().order_by("pk")
         pks, numbers = array("q"), Counter[UserKey]()
         for pk, user_id, read_at in django_private.streamed(rows.values_list("pk", "user_id", "read_at")):

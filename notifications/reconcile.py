@@ -36,7 +36,7 @@ from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.reconciliation.repairs import JudgedUsers, Repaired, Repairs
 from weir.notifications.user_keys import UserKey
 
-SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # how long a pass scans; HURRIED if changes are left, or Redis is not trusted
+SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # how long a pass scans; the second, if changes are left, or Redis is not trusted
 REST_S = 10.0  # how long a pass takes users with doubts, and then changed users; the next pass takes the others
 
 log = get_logger(__name__)

@@ -1,7 +1,7 @@
 """The changes of a site: its rate and limits, a pause, a back-off, a crawl delay.
 
-Each call commits by itself, refuses to run inside `transaction.atomic()`, and holds in all processes. A change that
-concerns slots that are reserved already recalls them (see weir.ratelimit.pacing).
+Each call commits by itself, refuses to run inside `transaction.atomic()`, and takes effect immediately in all
+processes: if it affects slots that are reserved already, it recalls them (see weir.ratelimit.pacing).
 """
 
 import time
@@ -82,9 +82,9 @@ def set_rate(
 ) -> None:
     """Create a site, or change its rate. A setting that is None stays as it is; DEFAULT restores its default.
 
-    Takes effect in all processes: slots that are reserved already are recalled if the change affects them. If slots
-    were reserved farther ahead than the new rate needs, this waits half a second, after which no holder relies on them
-    any more, and sets the site's clock back. So a faster rate begins immediately.
+    Takes effect immediately, in all processes: slots that are reserved already are recalled if the change affects them.
+    If slots were reserved farther ahead than the new rate needs, this waits half a second, after which no holder relies
+    on them any more, and sets the site's clock back. A faster rate then begins immediately.
 
     A site that is created, or begins or ceases to cover subdomains, splits the site to which its hosts belonged. The
     slots that are reserved at that site are recalled, too. From half a second after the change, no host is asked sooner
@@ -219,7 +219,7 @@ def _change_one(change: Statement[tuple[object, ...]], site: str, within: Within
 
 
 def _change_patiently(site: str, change: Callable[[], list[RecalledSite]]) -> list[RecalledSite]:
-    """Change the site. While other transactions hold its locks, try again after pauses, in which waiting ones go on."""
+    """Change the site. While others hold its locks, try again after pauses, in which those that wait for ours go on."""
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -36,7 +36,7 @@ UNRESERVE = Statement("unreserve", commits=True)
 
 PURGE_BATCH = 5_000
 # Round trips that a process adds to the grace of its reservations: one for the reservation itself, and one that the
-# process may need before its start. The worker of a postponed task deletes the task's row then.
+# process may need in its slot, in which the worker of a postponed task first deletes the task's row.
 OWN_ROUND_TRIPS = 2
 MOST_TRIES = 3  # to reserve: a first round trip, or one that is longer than before, may leave no time for a start
 LATENESS_S = 0.002  # the time by which even a punctual holder is late
