@@ -1,4 +1,4 @@
-"""What operators change at unread numbers, with an entry in the audit trail."""
+"""Operators' actions: reconciling unread numbers and deleting notifications, with entries in the audit trail."""
 
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -11,13 +11,13 @@ from weir.workers.audit.acting import Actor, AuditedAction
 
 RECONCILE: Final = AuditedAction("unread.reconcile_user", "weir_notifications.change_reconciliation")
 DELETE: Final = AuditedAction("unread.delete_notifications", "weir_notifications.delete_notification")
-MOST_NAMED: Final = 100  # users, in an entry
+MOST_NAMED: Final = 100  # users that an entry names
 
 
 def reconcile_user(actor: Actor, user: UserKey, *, why: str = "") -> int | None:
-    """Compare a user's number with the rows, and repair it; returns by how much it changes, None where it was right.
+    """Compare a user's number with the rows, and repair it; returns by how much it changes, or None if it was right.
 
-    As reconcile_users.
+    Works like reconcile_users.
     """
     drifts: list[int] = []
     reconcile_users(actor, [user], why=why, on_drift=lambda _user, drift: drifts.append(drift))
@@ -32,10 +32,10 @@ def reconcile_users(
     on_drift: Callable[[UserKey, int], None] = lambda _user, _drift: None,
     **told: Any,
 ) -> Repaired:
-    """Compare these users' numbers, or all, with the rows, and repair them, as reconcile.reconcile_users does.
+    """Compare the numbers of these users, or of all (None), with the rows, and repair them (reconcile.reconcile_users).
 
-    The repair is the one that the schedule would make, and commits by itself, user by user: the entry is written after
-    it, and says by how much the first ones were changed.
+    The repairs are those that the schedule would make. They commit by themselves, some users at a time. The entry is
+    written after the repairs, and says by how much the first numbers were changed.
     """
     RECONCILE.allow(actor, why)
     changed_by: dict[str, int] = {}
@@ -51,15 +51,15 @@ def reconcile_users(
     target = "all users" if users is None else f"user {', '.join(map(str, users))}"
     try:
         return reconcile.reconcile_users(users, on_drift=note, **told)
-    finally:  # what was repaired before an error, or Ctrl-C, has its entry, too
+    finally:  # repairs before an error, or before Ctrl-C, get their entry, too
         if changed:
             RECONCILE.record(actor, target, why, before=None, after={"repaired": changed, "changed_by": changed_by})
 
 
 def delete_notifications(actor: Actor, meant: bulk.Meant, *, why: str = "") -> int:
-    """Delete the notifications that are meant, page by page, and count that; returns how many.
+    """Delete the notifications that are meant, page by page, and change unread numbers; returns how many were deleted.
 
-    Each page commits by itself: the entry is written after them.
+    Each page commits by itself. The entry is written after all pages.
     """
     DELETE.allow(actor, why)
     deleted = 0

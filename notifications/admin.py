@@ -1,4 +1,4 @@
-"""The operators' pages: notifications, which may be edited like any rows, and what the counters remember."""
+"""The Django admin of notifications, which staff may edit, and of the tables that only Weir writes."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from weir.postgres.admin import ReadOnlyAdmin, TableAdmin
 
 
 class FoundByUser(TableAdmin[Any]):
-    """Admin of a table whose rows are searched by a user's whole key. A text that is not a key finds nothing."""
+    """Admin of a table that is searched for a user's whole key. A text that is not a key finds nothing."""
 
     search_fields = ("user_id",)  # makes Django show the search field
     search_help_text = "A user's id"
@@ -39,7 +39,7 @@ class FoundByUser(TableAdmin[Any]):
 
 @admin.register(Notification)
 class NotificationAdmin(FoundByUser, TableAdmin[Notification]):
-    """Notifications may be added, changed and deleted here; all of it is counted."""
+    """Staff may add, change and delete notifications here; unread numbers follow."""
 
     list_display = ("id", "user_id", "kind", "title", "created_at", "read_at")
     list_filter = (("read_at", admin.EmptyFieldListFilter),)
@@ -48,12 +48,12 @@ class NotificationAdmin(FoundByUser, TableAdmin[Notification]):
     ordering = ("-id",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str] | tuple[str, ...]:
-        """Show the times of an existing row; the database sets those of a new one."""
+        """Show the times of an existing row; of a new row, the database sets them."""
         return super().get_readonly_fields(request, obj) if obj else ()
 
 
-# Only Weir's own code writes the other tables. A number set by hand would be drift, and an epoch whose note was deleted
-# could be applied twice.
+# Only Weir's own code writes the other tables. A number that a person sets would be drift. An epoch whose row a person
+# deletes could be applied twice.
 
 
 @admin.register(UnreadCount)
@@ -66,7 +66,7 @@ class UnreadCountAdmin(FoundByUser, ReadOnlyAdmin[UnreadCount]):
 
 @admin.register(FlushedEpoch)
 class FlushedEpochAdmin(ReadOnlyAdmin[FlushedEpoch]):
-    """The flushes of the last day, and the epochs that reconciliation refused."""
+    """Epochs that were flushed on the last day, and rows with which reconciliation refuses epochs."""
 
     list_display = ("epoch", "users", "flushed_at")
     ordering = ("-epoch",)
@@ -74,7 +74,7 @@ class FlushedEpochAdmin(ReadOnlyAdmin[FlushedEpoch]):
 
 @admin.register(Doubt)
 class DoubtAdmin(FoundByUser, ReadOnlyAdmin[Doubt]):
-    """Users whose rows are counted until reconciliation has looked at them."""
+    """Users whose rows are counted until reconciliation has looked at the users."""
 
     list_display = ("user_id", "noted_at")
     ordering = ("noted_at",)
@@ -82,7 +82,7 @@ class DoubtAdmin(FoundByUser, ReadOnlyAdmin[Doubt]):
 
 @admin.register(ReadMark)
 class ReadMarkAdmin(FoundByUser, ReadOnlyAdmin[ReadMark]):
-    """Users who marked all as read with one row, until each of their notifications has its own `read_at`."""
+    """Read marks, each of which marks all notifications of a user as read until these have a `read_at` of their own."""
 
     list_display = ("user_id", "marked_at", "up_to")
     ordering = ("marked_at",)
@@ -90,7 +90,7 @@ class ReadMarkAdmin(FoundByUser, ReadOnlyAdmin[ReadMark]):
 
 @admin.register(ForgottenUser)
 class ForgottenUserAdmin(FoundByUser, ReadOnlyAdmin[ForgottenUser]):
-    """Deleted users, until nothing of them is left."""
+    """Deleted users of whom something may be left."""
 
     list_display = ("user_id", "forgotten_at")
     ordering = ("forgotten_at",)
@@ -105,7 +105,7 @@ class ReconciliationAdmin(ReadOnlyAdmin[Reconciliation]):
 
 @admin.register(Excess)
 class ExcessAdmin(FoundByUser, ReadOnlyAdmin[Excess]):
-    """Users who have more unread notifications than the cap, until these are deleted."""
+    """Users who have more unread notifications than the cap, until the oldest of these are deleted."""
 
     list_display = ("id", "user_id")
     ordering = ("id",)

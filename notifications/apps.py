@@ -5,15 +5,15 @@ from weir.postgres import weir_apps
 
 
 class NotificationsConfig(weir_apps.WeirApp):
-    """Registers the system checks, and what other rooms are told: deleted users, lost rows, ticks without work."""
+    """Registers the system checks, and receivers for deleted users, for recoveries, and for beat's questions."""
 
     name = "weir.notifications"
     label = "weir_notifications"
     verbose_name = "Weir: notifications"
 
     def ready(self) -> None:
-        """Import the checks, which registers them, hide passwords of settings, and connect to what others tell."""
-        from weir.notifications import checks  # noqa: F401, PLC0415  needs loaded apps, as the next
+        """Register the checks by importing them, hide passwords of settings, and connect the receivers."""
+        from weir.notifications import checks  # noqa: F401, PLC0415  needs loaded apps, like the next import
         from weir.notifications.maintenance import asking, forgetting, recovering  # noqa: PLC0415
 
         hidden.hide()

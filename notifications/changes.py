@@ -1,10 +1,11 @@
-"""What a transaction changes of unread numbers: collected while it runs, sent to Redis after its commit.
+"""Collects by how much a transaction changes unread numbers, and sends this to Redis after the commit.
 
-A change says by user how many more rows are unread than before; only rows that were really changed count. `record`
-takes a change. A savepoint that is rolled back drops its changes. What remains is added up, and sent in one call.
+A change says, for each user, how many more rows are unread than before. Only rows that were really changed count.
+`record` takes a change. A savepoint that is rolled back drops its changes. The remaining changes are added up, and sent
+in one call.
 
-The rows are the truth, so a failure to send raises nothing: users whose change is known to be missed, or was sent late,
-are noted as doubts. If the process dies before it sends, reconciliation finds the users by their changed rows.
+The rows are the truth, so a failure to send raises nothing. Users whose change certainly was not sent, or was sent too
+late, are noted as doubts. If the process dies before it sends, reconciliation finds the users by their changed rows.
 """
 
 import math
@@ -30,7 +31,7 @@ LATE_S = 1.5
 
 
 def record(change: Mapping[Any, int], *, using: str, since: float | None = None) -> None:
-    """Change users' unread numbers by these deltas when the current transaction commits; immediately if there is none.
+    """Change users' unread numbers by these deltas when the transaction commits, or immediately outside a transaction.
 
     Outside a transaction the rows have committed already: `since` is the time.monotonic() when the statement was sent.
     """
@@ -43,12 +44,12 @@ def record(change: Mapping[Any, int], *, using: str, since: float | None = None)
     django_private.tell_before_commit(using=using)
     total = django_private.take_hook(_Total, using=using, leaving=_moved) or _Total()
     transaction.on_commit(_Change(change, total), using=using)
-    # The total runs after the changes that it sends. It outlives savepoints that are rolled back; their changes do not.
+    # The total runs after the changes that it sends. A rolled-back savepoint drops its changes, but never the total.
     django_private.add_hook_of_no_savepoint(total, using=using)
 
 
 def pending(*, using: str) -> Counter[UserKey]:
-    """Return what the current transaction has changed so far and will send, by user; nothing outside a transaction."""
+    """Return by how much the current transaction has changed users' numbers so far; nothing outside a transaction."""
     numbers = Counter[UserKey]()
     for hook in django_private.hooks_of(_Change, using=using):
         if not hook.is_added:  # tests run hooks before the transaction ends
@@ -59,15 +60,15 @@ def pending(*, using: str) -> Counter[UserKey]:
 def _by_key(change: Mapping[Any, int]) -> Counter[UserKey]:
     numbers = Counter[UserKey]()
     for user_id, delta in change.items():
-        numbers[user_keys.clean(user_id)] += delta  # an instance may hold "1"
+        numbers[user_keys.clean(user_id)] += delta  # a Notification may have the user id "1" instead of 1
     return numbers
 
 
 class _Total(django_private.CommitHook):
-    """The sum of the changes that survive until the commit: Django runs each of them, which adds it, and then this."""
+    """The sum of the changes that survive until the commit. Django first runs each change, which adds itself to it."""
 
     def __init__(self) -> None:
-        self._since = math.inf  # time.monotonic() when the transaction began to commit; in tests it may never do so
+        self._since = math.inf  # time.monotonic() when the COMMIT began; a test's transaction may never commit
         self._change: Counter[UserKey] = Counter()
 
     def commits(self) -> None:
@@ -95,7 +96,7 @@ class _Change:
 
 
 def _moved() -> None:
-    """Replace, in the list of hooks, a total that has moved to the end."""
+    """Stand in the list of hooks in the place of a total that has moved to the end."""
 
 
 def _send(change: Mapping[UserKey, int], since: float) -> None:

@@ -1,4 +1,4 @@
-"""System checks of the notification settings, and of the tables that were made with them."""
+"""System checks of the notification settings, and of the tables that were made with these settings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from weir.notifications import user_keys
 from weir.notifications.models import Notification
 from weir.postgres import weir_apps
 
-# By PostgreSQL's names of the columns' types. A foreign key has the type of the user model's own key.
+# The kind of key for PostgreSQL's name of the column's type. A foreign key has the type of the user model's own key.
 NAMES = {
     "bigint": "integer",
     "integer": "integer",
@@ -25,7 +25,7 @@ NAMES = {
 
 @register(Tags.database)
 def tables_have_the_chosen_key(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
-    """weir.E015: the tables were made for the users' keys, and the foreign key, that the settings name."""
+    """weir.E015: the tables were made for the kind of users' keys, and with the foreign key, that the settings name."""
     if DEFAULT_DB_ALIAS not in (databases or ()) or connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
         return []
     chosen = (user_keys.kind().name, settings.WEIR_USER_FOREIGN_KEY)
@@ -59,7 +59,7 @@ def notifications_can_be_purged(**_kwargs: Any) -> list[CheckMessage]:
 
 
 def _made() -> tuple[str, bool] | None:
-    """Return the kind of key that the tables have, and whether there is a foreign key; None before they are made."""
+    """Return the kind of key that the tables have, and whether they have a foreign key; None if there are no tables."""
     database, table = connections[DEFAULT_DB_ALIAS], Notification._meta.db_table  # noqa: SLF001  Django documents it
     with database.cursor() as cursor:
         cursor.execute(

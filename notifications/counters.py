@@ -1,19 +1,19 @@
-"""The deltas of unread numbers, in Redis: one script (`lua/`) a call, by `weir.redis_link`.
+"""The deltas of unread numbers in Redis. Each call runs one script (`lua/`) through `weir.redis_link`.
 
-A delta is added to the open *epoch*. A flusher seals this epoch, which opens the next; brings its deltas to PostgreSQL;
-and drops it. At most one epoch is sealed at a time. Redis runs commands and scripts one after the other, so each delta
-is in exactly one epoch, and `peek` sees all live epochs as they were at one moment. The open epoch's deltas have a key
-of their own, which sealing renames: `add` need not know the epoch.
+A delta is added to the open *epoch*. A flusher seals this epoch, which opens the next one. Then it brings the sealed
+epoch's deltas to PostgreSQL, and drops the epoch. At most one epoch is sealed at a time. Redis runs commands and
+scripts one after the other. So each delta is in exactly one epoch, and `peek` sees all live epochs as they were at one
+moment. The open epoch's deltas have a key of their own, which sealing renames, so that `add` need not know the epoch.
 
-Redis may lose all this at any time. Its *incarnation* is a random name that is lost with it, so another incarnation
-shows that deltas are lost.
+Redis may lose all its data at any time. Its *incarnation* is a random name that is lost together with the deltas. So
+another incarnation shows that deltas are lost.
 
 Other programs may write to our keys. An *entry* of an epoch is strange if `add` cannot have made it: its member is not
 a user's key, or its score is not a delta. Readers and flushes leave it out. A key that is strange as a whole counts as
 lost.
 
-All functions raise RedisUnreachable if Redis refuses, or does not answer in time; in the second case it may have
-executed the call. No call is repeated, because one that was executed would be executed twice.
+All functions raise RedisUnreachable if Redis refuses the call, or does not answer in time. If it did not answer, it may
+have executed the call. No call is repeated, because Redis could then execute it twice.
 """
 
 import re
@@ -39,10 +39,10 @@ SEAL = Script("seal")
 WAITING = Script("waiting")
 
 RedisUnreachable = calls.RedisUnreachable
-AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves other clients in between
-# The largest delta of a user in one epoch. It takes 2**32 strange deltas of this size until a stored number overflows.
+AT_ONCE = 5_000  # users in one script: fewer than Lua's stack holds, and Redis serves other clients between two scripts
+# The largest delta of a user in one epoch. A stored number overflows only after 2**32 strange deltas of this size.
 MOST_DELTA: Final = 2**31 - 1
-FIRST_STRANGE, MOST_SHOWN = 5, 20  # entries that are logged, and characters of each
+FIRST_STRANGE, MOST_SHOWN = 5, 20  # how many strange entries are logged, and how many characters of each
 _EPOCH: Final = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _INCARNATION: Final = re.compile(r"[1-9][0-9]{0,17}-[0-9a-f]+", re.ASCII)
 
@@ -50,7 +50,7 @@ log = get_logger(__name__)
 
 
 class Sealed(NamedTuple):
-    """The sealed epoch; `fresh` if this call sealed it, and it was not sealed before."""
+    """The sealed epoch; `fresh` if this call sealed it, and no earlier one."""
 
     epoch: int
     fresh: bool
@@ -58,9 +58,9 @@ class Sealed(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class SealedDeltas:
-    """The deltas of a sealed epoch, by user, without those whose sum is 0; and how many of its entries are strange.
+    """The deltas of a sealed epoch, for each user whose delta is not 0, and how many of its entries are strange.
 
-    `spoilt` are the users of strange entries: by how much their numbers have changed is not known.
+    `spoilt` has the users of strange entries, because it is not known by how much their numbers have changed.
     """
 
     deltas: dict[UserKey, int] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class SealedDeltas:
                 self.deltas[user] = delta
 
     def _note_strange(self, member: str, score: str, user: UserKey | None) -> None:
-        """Note a strange entry, and its user, if it has one."""
+        """Record a strange entry, and its user, if its member is a user's key."""
         self.strange += 1
         if len(self.first_strange) < FIRST_STRANGE:
             self.first_strange[ascii(member[:MOST_SHOWN])] = score
@@ -103,13 +103,13 @@ class Peek:
 
 
 def add(deltas: Mapping[UserKey, int]) -> None:
-    """Add to the unread numbers of at most 5,000 users, by one call to Redis.
+    """Add deltas to the unread numbers of at most 5,000 users, in one call to Redis.
 
-    Redis adds them within 1.25 s from now, by its own clock, or never: deltas that arrive later may already count as
-    lost. If that clock is set back meanwhile, the deadline is later by as much. Redis adds the deltas once, even if
-    something in the network delivers the call twice.
+    Redis adds the deltas within 1.25 s from now, on its own clock, or never: deltas that arrive later may already count
+    as lost. If Redis' clock is set back meanwhile, the deadline is later by as much. Redis adds the deltas once, even
+    if something in the network delivers the call twice.
 
-    A Redis that lost its memory accepts them, too: they belong to the epoch that is opened there next.
+    A Redis that lost its memory accepts the deltas, too: they then belong to the epoch that is opened there next.
     """
     ours = keys()
     calls.run_in_time(
@@ -120,10 +120,10 @@ def add(deltas: Mapping[UserKey, int]) -> None:
 
 
 def open_epoch(floor: int, *, replacing: str = "") -> str:
-    """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation.
+    """Make sure that an epoch above `floor`, the highest flushed one, is open; return Redis' incarnation.
 
-    The incarnation is new if there was none, if Redis came back older than it was, if the old one was `replacing`, or
-    if another program has overwritten a key.
+    The incarnation is new if Redis had none, if Redis came back older than it was, if the old incarnation was
+    `replacing`, or if another program has overwritten a key.
     """
     ours = keys()
     of_script = [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.incarnation, ours.calls]
@@ -134,7 +134,7 @@ def open_epoch(floor: int, *, replacing: str = "") -> str:
 
 
 def seal() -> Sealed | None:
-    """Seal the open epoch, unless one is sealed already; return the sealed one, or None if there are no deltas."""
+    """Seal the open epoch, unless one is sealed already; return the sealed epoch, or None if there are no deltas."""
     ours = keys()
     answer = calls.run(SEAL, [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.calls], [])
     return answer and Sealed(int(answer[0]), bool(answer[1]))
@@ -162,19 +162,19 @@ def _pages(epoch: int) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def drop(epoch: int) -> bool:
-    """Remove a sealed epoch that PostgreSQL has; if it is not there any more, do nothing and return False.
+    """Remove a sealed epoch whose deltas PostgreSQL has; if it is not sealed any more, do nothing and return False.
 
-    Unless it is large, a copy is kept for polls, which only read it (`weir.notifications.watching`).
+    An epoch that is not large is kept under another key for polls, which only read it (`weir.notifications.watching`).
     """
     ours = keys()
     return bool(calls.run(DROP, [ours.sealed, ours.deltas, watching.past(epoch)], [epoch]))
 
 
 def peek(user_ids: Collection[UserKey]) -> Peek:
-    """Return the live deltas of these users, at most 5,000, by one call to Redis.
+    """Return the live deltas of these users, at most 5,000, in one call to Redis.
 
-    There are none if an epoch is not a number, or if the sealed epoch is not the one before the open epoch: another
-    program wrote these.
+    There are none if an epoch is not a number, or if the sealed epoch is not the one before the open epoch, because
+    then another program has written the epochs.
     """
     ours = keys()
     of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.open, ours.deltas]
@@ -207,19 +207,19 @@ def _deltas(scores: Collection[str]) -> list[int] | None:
 
 
 def waiting() -> int:
-    """Return how many users' deltas wait for a flush; a user with deltas in both epochs counts twice."""
+    """Return how many users' deltas wait for a flush. A user with deltas in both live epochs counts twice."""
     ours = keys()
     return int(calls.run(WAITING, [ours.open, ours.deltas], []))
 
 
 def first_epoch(incarnation: str) -> int:
-    """Return the first epoch of this incarnation; earlier ones belong to a Redis that has lost its memory since."""
+    """Return the first epoch of this incarnation. Earlier epochs are of a Redis that has lost its memory since."""
     return int(incarnation.partition("-")[0])
 
 
 def server_run(known: str = "") -> str:
-    """Return the name of the server's run. Each start changes it: Redis may have come back older than it was.
+    """Return the name of the server's run. A new name shows a new start: Redis may have come back older than it was.
 
-    `known` is the name that was returned last.
+    `known` is the name that the last call returned.
     """
     return str(calls.ask(lambda link: server_runs.server_run(link, known)))

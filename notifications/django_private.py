@@ -1,7 +1,7 @@
 """All parts of Django that Weir uses although Django does not document them, and may change them in any release.
 
-Tested with Django 5.2 and 6.0. `tests/unit/notifications/test_django_private.py` says what this module relies on: run
-it first with another version of Django. No other module uses private parts of Django.
+Tested with Django 5.2 and 6.0. `tests/unit/notifications/test_django_private.py` tests what this module relies on: run
+that test first with another version of Django. No other module uses private parts of Django.
 
 1. `Model._save_table` writes one row to one table, whatever saves it: `save`, `create`, or `save_base`, which
    `loaddata` calls.
@@ -9,7 +9,7 @@ it first with another version of Django. No other module uses private parts of D
    Rolling a savepoint back makes a new list without the hooks of that savepoint. `connection._commit` does every
    commit, and the list still exists at that time.
 3. A queryset knows whether it will write (`_for_write`), which rows it has loaded (`_result_cache`), and whether it is
-   a slice (`query.is_sliced`). Its `query` knows its SQL, and what it is made of.
+   a slice (`query.is_sliced`). Its `query` knows the SQL, and the parts of which the query consists.
 4. An expression, which the database computes, is a `BaseExpression` or a `Combinable`.
 """
 
@@ -41,17 +41,17 @@ class RowSave:
     using: str
     force_insert: bool
     update_fields: Iterable[str] | None  # None: all
-    write: Callable[..., bool]  # writes the row, or other `update_fields`; returns whether it updated one
+    write: Callable[..., bool]  # writes the row, with other `update_fields` if given; returns whether it updated a row
 
 
 class InterceptedModel(models.Model):
-    """A model whose rows are written by its own `save_row`, whatever saves them."""
+    """A model whose own `save_row` writes each row that Django saves."""
 
     class Meta:
         abstract = True
 
     def save_row(self, save: RowSave) -> bool:
-        """Call `save.write` and return what it returns. Receivers of signals run before or after this."""
+        """Call `save.write`, and return its result. Receivers of signals run before or after this method."""
         return save.write()
 
     def _save_table(  # noqa: PLR0917  Django's signature
@@ -82,12 +82,13 @@ class InterceptedModel(models.Model):
 
 
 def take_hook(kind: type[Hook], *, using: str, leaving: Callable[[], None]) -> Hook | None:
-    """Take out the last hook that is an instance of `kind`, and return it; None if there is none. It will not run.
+    """Take the last hook that is an instance of `kind` out of the list, and return it; None if there is none.
 
-    `leaving` runs in its place, so that the other hooks keep their places: `captureOnCommitCallbacks` counts them.
+    The hook then does not run. `leaving` runs in its place, so that the other hooks keep their places in the list:
+    `captureOnCommitCallbacks` counts them.
     """
     hooks: list[Any] = connections[using].run_on_commit
-    for place in range(len(hooks) - 1, -1, -1):  # it is among the last
+    for place in range(len(hooks) - 1, -1, -1):  # from the end, where the hook usually is
         savepoints, function, robust = hooks[place]
         if isinstance(function, kind):
             hooks[place] = (savepoints, leaving, robust)
@@ -96,7 +97,7 @@ def take_hook(kind: type[Hook], *, using: str, leaving: Callable[[], None]) -> H
 
 
 def hooks_of(kind: type[Hook], *, using: str) -> Iterator[Hook]:
-    """Yield the hooks of the current transaction that are instances of `kind`, without those that were rolled back."""
+    """Yield the current transaction's hooks that are instances of `kind`, except hooks of rolled-back savepoints."""
     hooks: list[Any] = connections[using].run_on_commit
     for _, function, _ in hooks:
         if isinstance(function, kind):
@@ -113,7 +114,7 @@ class CommitHook:
     """A hook that is told when its transaction is about to commit."""
 
     def commits(self) -> None:
-        """Is called right before the COMMIT, after which others may see what the transaction did."""
+        """React to the COMMIT, which follows directly; then other transactions may see what this transaction did."""
         raise NotImplementedError
 
     def __call__(self) -> None:
@@ -121,7 +122,7 @@ class CommitHook:
 
 
 def tell_before_commit(*, using: str) -> None:
-    """From now on, tell all CommitHooks of a transaction of this connection right before its COMMIT."""
+    """From now on, call `commits` of all CommitHooks of a transaction of this connection right before its COMMIT."""
     database: Any = connections[using]
     if "_commit" in vars(database):
         return
@@ -139,7 +140,7 @@ def tell_before_commit(*, using: str) -> None:
 
 
 def database_of_writes(rows: models.QuerySet[Any]) -> str:
-    """Return the database that the queryset writes to; from now on it reads there, too."""
+    """Return the database to which the queryset writes. From now on, the queryset also reads from it."""
     rows._for_write = True  # type: ignore[attr-defined]  # the stubs lack it
     return rows.db
 
@@ -160,9 +161,9 @@ def is_expression(value: object) -> bool:
 
 
 def streamed(rows: models.QuerySet[Any, Any]) -> Iterator[Any]:
-    """Yield the rows of a `values_list` one by one, without Django's conversions: they are never all in memory.
+    """Yield the rows of a `values_list` one by one, without Django's conversions. They are never all in memory.
 
-    Takes one round trip; a server-side cursor takes more. No other statement can run before the last row.
+    This takes one round trip, fewer than a server-side cursor. No other statement can run before the last row.
     """
     database = connections[rows.db]
     try:
@@ -177,7 +178,7 @@ def streamed(rows: models.QuerySet[Any, Any]) -> Iterator[Any]:
 def is_by_row(rows: models.QuerySet[Any], values: Iterable[object] = ()) -> bool:
     """Return whether each row alone decides if it is in the queryset, and what its values are; False if in doubt.
 
-    If so, changing some of the rows does not affect the others.
+    If the result is True, changing some of the rows does not affect the others.
     """
     query = rows.query
     tables = sum(count > 0 for count in query.alias_refcount.values())
@@ -191,6 +192,6 @@ OF_OTHER_ROWS = (Query, models.QuerySet, RawSQL, Subquery, Window)
 
 
 def _is_of_row(part: Any) -> bool:  # noqa: ANN401  conditions have no type in common
-    if not hasattr(part, "flatten"):  # such as F; all but a Combinable is in doubt
+    if not hasattr(part, "flatten"):  # such as F; a part that is not a Combinable either is in doubt
         return isinstance(part, Combinable)
     return not any(isinstance(inner, OF_OTHER_ROWS) for inner in part.flatten())

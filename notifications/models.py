@@ -1,4 +1,4 @@
-"""Notification, the truth; UnreadCount, what was flushed of it; and what flushing and reconciliation remember."""
+"""Notification is the truth, UnreadCount the flushed number. Flush and reconciliation remember things in the others."""
 
 import time
 from typing import Any, ClassVar
@@ -18,14 +18,14 @@ _UNREAD, _EXPIRES = Q(read_at__isnull=True), Q(expires_at__isnull=False)
 
 
 class Notification(InterceptedModel):
-    """A message to one user. Unread until `read_at` is set.
+    """A message to one user. It is unread until `read_at` is set, or a read mark covers it.
 
-    However the ORM changes unread rows, the user's number changes with them when the transaction commits: by `save`,
+    However the ORM changes unread rows, the user's number changes with them when the transaction commits: `save`,
     `delete`, `create`, `bulk_create`, `bulk_update`, and `update` and `delete` of a queryset. Changes by raw SQL are
     not counted; reconciliation finds them.
     """
 
-    # Users may live elsewhere. Bulk writes to a table without a foreign key do not have to check it, either.
+    # Users may live elsewhere. Without a foreign key, bulk writes are faster, too: PostgreSQL does not check the users.
     if settings.WEIR_USER_FOREIGN_KEY:
         user = user_keys.foreign_key()
     else:
@@ -59,16 +59,16 @@ class Notification(InterceptedModel):
         indexes: ClassVar = [
             # inbox.page
             models.Index(F("user_id"), F("id").desc(), name="weir_notification_inbox"),
-            # inbox.page(unread_only=True); counting what is unread, from the index alone
+            # inbox.page(unread_only=True); counting unread rows from the index alone
             models.Index(F("user_id"), F("id").desc(), condition=_UNREAD, name="weir_notification_unread"),
-            # counting what is unread beside a read mark (unread_numbers.sql, by_kind.sql, mark_all_read.sql)
+            # counting rows that a read mark does not cover (unread_numbers.sql, by_kind.sql, mark_all_read.sql)
             models.Index(
                 fields=["user_id", "changed_xid"],
                 include=["id"],
                 condition=_UNREAD,
                 name="weir_notification_unread_since",
             ),
-            # changed_users.sql: the users whose notifications changed lately, in pages that may end at any of them
+            # changed_users.sql: the notifications that changed lately, in pages that may end at any notification
             models.Index(fields=["changed_at", "id"], include=["user_id"], name="weir_notification_changes"),
             # purge_notifications.sql
             models.Index(fields=["read_at"], condition=Q(read_at__isnull=False), name="weir_notification_read"),
@@ -88,7 +88,7 @@ class Notification(InterceptedModel):
         return self.title
 
     def save_row(self, save: RowSave) -> bool:
-        """Write the row, and count what that changes. Changes by receivers of signals are counted by themselves."""
+        """Write the row, and count the change. Changes that receivers of signals make are counted separately."""
         if save.table is not Notification or (
             save.update_fields is not None and COUNTED.isdisjoint(save.update_fields)
         ):
@@ -99,15 +99,15 @@ class Notification(InterceptedModel):
 
     def _insert_row(self, save: RowSave) -> bool:
         if self.user_id is not None:  # None is left to PostgreSQL's NOT NULL
-            user_keys.clean(self.user_id)  # Django accepts 7.0 as 7
-        self.changed_at, self.changed_xid = Now(), CurrentTransactionId()  # a copied row has those of the original
+            user_keys.clean(self.user_id)  # refuses 7.0, which Django accepts as 7
+        self.changed_at, self.changed_xid = Now(), CurrentTransactionId()  # a copied row has the original's values
         since = time.monotonic()
         save.write()
         changes.record({self.user_id: int(self.read_at is None)}, using=save.using, since=since)
         return False
 
     def _replace_row(self, save: RowSave) -> bool:
-        """Write a row that may exist, or whose user the database computes: count it before and afterwards."""
+        """Write a row that may exist, or whose user or `read_at` the database computes; count it before and after."""
         rows = Notification.objects.using(save.using)
         with transaction.atomic(using=save.using, savepoint=False):
             before = rows.filter(pk=self.pk).lock()
@@ -123,7 +123,7 @@ class Notification(InterceptedModel):
         return updated
 
     def _to_replace(self, save: RowSave, before: Locked) -> set[str]:
-        """Return the fields to write to the row, which exists. The instance may be older than its `changed_xid`.
+        """Return the fields to write to an existing row, without `changed_xid`: the instance may have an old value.
 
         If the row gets another owner, and a read mark of the old owner covers it, it stays read, as with `update`.
         """
@@ -136,7 +136,7 @@ class Notification(InterceptedModel):
         return fields - {"changed_xid"}
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
-        """Delete the row, and count that."""
+        """Delete the row, and count the change."""
         using = using or router.db_for_write(type(self), instance=self)
         with transaction.atomic(using=using):
             before = Notification.objects.using(using).filter(pk=self.pk).lock().numbers
@@ -149,9 +149,9 @@ class ReadMark(models.Model):
     """Says that all of a user's notifications were read, when they were too many to be changed one by one.
 
     A mark covers what its transaction saw: rows with ids up to `up_to` that transactions in its snapshot changed last.
-    Rows of its own transaction are changed directly instead. Covered rows count as read, and their `read_at` follows
-    (`weir.notifications.inbox.read_marks`); then the mark is deleted. Rows that are inserted meanwhile, or marked as
-    unread, were changed by later transactions, so it never covers them.
+    Rows of its own transaction are changed directly instead. Covered rows count as read. Their `read_at` is set later
+    (`weir.notifications.inbox.read_marks`), and then the mark is deleted. The mark never covers rows that are inserted
+    or marked as unread meanwhile, because later transactions changed these rows.
 
     `up_to` matters after `pg_restore` into another cluster, which has transaction ids of its own.
     """
@@ -181,11 +181,11 @@ class Installation(models.Model):
 
 
 class UnreadCount(models.Model):
-    """A user's stored number: how many notifications are unread as of `epoch`. Redis holds the deltas after it.
+    """A user's stored number: how many notifications are unread as of `epoch`. Redis holds the later deltas.
 
-    The number to show is `weir.notifications.inbox.unread_count`, which adds the two. The stored number may be below 0
-    for a moment: a notification can be counted as read a flush before it is counted as new. The table has fillfactor 70
-    and no index on columns that a flush changes, so that its updates stay HOT.
+    `weir.notifications.inbox.unread_count` adds number and deltas, and returns what is to be shown. The stored number
+    may be below 0 for a moment, because one flush may count a notification as read before the next counts it as new.
+    The table has fillfactor 70, and no index on columns that a flush changes, so that its updates stay HOT.
     """
 
     user_id = user_keys.field(primary_key=True)
@@ -197,9 +197,9 @@ class UnreadCount(models.Model):
 
 
 class FlushedEpoch(models.Model):
-    """An epoch whose deltas are in UnreadCount: written in the same transaction, so it is never applied twice.
+    """An epoch whose deltas are in UnreadCount. One transaction writes both, so no epoch is applied twice.
 
-    A reconciler writes a row without users, to refuse epochs of a Redis that has lost its memory since.
+    A reconciler writes a row with 0 users, to refuse epochs of a Redis that has lost its memory since.
     """
 
     epoch = models.BigIntegerField(primary_key=True)
@@ -214,9 +214,9 @@ class FlushedEpoch(models.Model):
 
 
 class Doubt(models.Model):
-    """A user whose number is not trusted until reconciliation has looked at it: a delta may be lost or late.
+    """A user whose number may be wrong, because a delta may be lost or late.
 
-    Meanwhile readers count this user's rows.
+    Until reconciliation has looked at the user, readers count the user's rows.
     """
 
     user_id = user_keys.field(primary_key=True)
@@ -233,7 +233,7 @@ class Doubt(models.Model):
 class ForgottenUser(models.Model):
     """A user who was deleted, and of whom something may be left.
 
-    The notifications have to wait for transactions that are still open, and the number for deltas on their way.
+    Notifications may be left while transactions that write them are open, the number while deltas are on their way.
     """
 
     user_id = user_keys.field(primary_key=True)
@@ -247,9 +247,9 @@ class ForgottenUser(models.Model):
 
 
 class Excess(models.Model):
-    """A note of a flush: a user has more unread notifications than WEIR_UNREAD_CAP. It stays until the user fits.
+    """A user who has more unread notifications than WEIR_UNREAD_CAP, as a flush found. Kept until the user has fewer.
 
-    Flushes only add notes, and do not wait for other transactions, so a user may have several.
+    Flushes only add rows, and do not wait for other transactions, so a user may have several rows.
     """
 
     user_id = user_keys.field()
@@ -264,7 +264,7 @@ class Excess(models.Model):
 
 
 class Repair(models.Model):
-    """Numbers that reconciliation found wrong and repaired together, written in the transaction that repaired them."""
+    """Numbers that reconciliation found wrong and repaired together. The repairing transaction writes the row."""
 
     repaired_at = models.DateTimeField()
     users = models.PositiveIntegerField(help_text="whose numbers were wrong")

@@ -1,4 +1,4 @@
-"""The queryset that keeps the unread numbers right, whatever is done through it."""
+"""The queryset of notifications: whatever it inserts, updates or deletes, unread numbers stay right."""
 
 from array import array
 from collections import Counter
@@ -19,16 +19,16 @@ from weir.postgres.transactions import CurrentTransactionId
 
 COUNTED = frozenset({"user", "user_id", "read_at"})  # the fields that decide whose unread number includes the row
 
-CHUNK = 10_000  # rows that are changed together: this bounds what Django and PostgreSQL need for them
+CHUNK = 10_000  # rows that are changed together: this limits the memory that Django and PostgreSQL need
 
-Row = TypeVar("Row", bound=Model)  # Notification, which this module cannot import: its module imports this one
+Row = TypeVar("Row", bound=Model)  # Notification, which this module cannot import, because models.py imports this one
 Result = TypeVar("Result")
 
 
 class Locked(NamedTuple):
-    """Rows that this transaction has locked, and how many of them are unread, by user."""
+    """Rows that this transaction has locked, and how many of each user's rows have no `read_at`."""
 
-    pks: "array[int]"  # 8 bytes a row: they may be millions
+    pks: "array[int]"  # 8 bytes for each of possibly millions of rows
     numbers: Counter[UserKey]
 
 
@@ -52,7 +52,7 @@ def _covering_marks() -> QuerySet[Any]:
 
 
 class _OneOf(Lookup):
-    """`x = ANY (array)`: one parameter for any number of values. A list of a million would take seconds to parse."""
+    """`x = ANY (array)`: one parameter for any number of values. A million parameters would take seconds to parse."""
 
     prepare_rhs = False
 
@@ -66,18 +66,18 @@ def _one_of(pks: Iterable[int]) -> _OneOf:
 
 
 class NotificationQuerySet(QuerySet[Row]):
-    """Compares rows with what they were, under lock, and counts the difference when the transaction commits."""
+    """Locks rows, counts unread ones before and after a change, and records the difference for the commit."""
 
     def unread(self) -> Self:
         """Return the rows that are not read yet."""
         return self.filter(~Exists(_covering_marks()), read_at__isnull=True)
 
     def with_covered_at(self) -> Self:
-        """Give each row `covered_at`: when it was read, if a read mark covers it; else None."""
+        """Give each row `covered_at`: if a read mark covers the row, the time of the mark; otherwise None."""
         return self.annotate(covered_at=Subquery(_covering_marks().values("marked_at")))
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **kwargs: Any) -> list[Row]:
-        """Insert and count. Raises NotSupportedError if PostgreSQL would not say which rows it inserted."""
+        """Insert, and count the rows. Raises NotSupportedError if PostgreSQL would not say which rows it inserted."""
         if len(args) > 1 or kwargs.get("ignore_conflicts") or kwargs.get("update_conflicts"):
             raise NotSupportedError(
                 "Notifications cannot be counted with ignore_conflicts or update_conflicts: insert without them, "
@@ -93,28 +93,28 @@ class NotificationQuerySet(QuerySet[Row]):
         return created
 
     def update(self, **values: Any) -> int:
-        """Update, and count if `user_id` or `read_at` is among the values. `bulk_update` calls this, too."""
+        """Update, and count the change if `user_id` or `read_at` is among the values. `bulk_update` calls this, too."""
         if not COUNTED & values.keys():
             return super().update(**values)
         values = {"changed_at": Now(), "changed_xid": CurrentTransactionId()} | values
         by_row = django_private.is_by_row(self, values.values())
-        if "read_at" not in values:  # what a read mark of the old owner covers is read for the new one, too
+        if "read_at" not in values:  # a row that a read mark of the old owner covers is read for the new owner, too
             values["read_at"] = Coalesce(F("read_at"), Subquery(_covering_marks().values("marked_at")))
         return sum(self._counted(lambda rows: QuerySet.update(rows, **values), by_row=by_row))
 
     def delete(self) -> tuple[int, dict[str, int]]:
-        """Delete and count."""
+        """Delete, and count the changes."""
         deleted = Counter[str]()
         for _, by_table in self._counted(QuerySet.delete, by_row=django_private.is_by_row(self)):
             deleted.update(by_table)
         return deleted.total(), dict(deleted)
 
-    # So that no template calls them, and Notification.objects.delete() does not exist.
+    # Templates must not call these methods, and Notification.objects.delete() must not exist.
     bulk_create.alters_data = update.alters_data = delete.alters_data = True  # type: ignore[attr-defined]
     delete.queryset_only = True  # type: ignore[attr-defined]
 
     def lock(self) -> Locked:
-        """Lock the rows, in the order of their ids, and return the ids and unread numbers."""
+        """Lock the rows, in the order of their ids, and return their ids and each user's rows without `read_at`."""
         rows = self._all().filter(pk__in=self.order_by().values("pk")).select_for_update().order_by("pk")
         pks, numbers = array("q"), Counter[UserKey]()
         for pk, user_id, read_at in django_private.streamed(rows.values_list("pk", "user_id", "read_at")):
@@ -123,7 +123,7 @@ class NotificationQuerySet(QuerySet[Row]):
         return Locked(pks, numbers)
 
     def numbers(self) -> Counter[UserKey]:
-        """Return how many of the rows have no `read_at`, by user; rows that a read mark covers are counted, too."""
+        """Return how many rows of each user have no `read_at`; rows that a read mark covers are counted, too."""
         counts = self.filter(read_at__isnull=True).order_by().values_list("user_id").annotate(Count("pk"))
         return Counter(dict(counts))
 
@@ -137,13 +137,13 @@ class NotificationQuerySet(QuerySet[Row]):
         return type(self)(self.model, using=django_private.database_of_writes(self))
 
     def _counted(self, change: Callable[[Self], Result], *, by_row: bool) -> list[Result]:
-        """Lock the rows, apply the change to these alone, and record how the numbers differ.
+        """Lock the rows, apply the change only to these rows, and record by how much the numbers change.
 
-        Many rows are changed a chunk at a time, in the same transaction; all together if changing some could affect
-        what is done to others.
+        Many rows are changed in chunks, in one transaction. If changing some rows could affect the change of others
+        (not `by_row`), all are changed together.
         """
         if django_private.is_sliced(self):
-            return [change(self)]  # Django refuses it, in its own words
+            return [change(self)]  # Django raises its own error
         using = django_private.database_of_writes(self)
         with transaction.atomic(using=using):
             locked = self.lock()

@@ -1,23 +1,23 @@
 """Reconciliation: finds numbers that are wrong, for whatever reason, and repairs them.
 
-The schedule starts a pass every ten seconds; one runs at a time. Each pass takes users from three sources:
+The schedule starts a pass every ten seconds; only one pass runs at a time. Each pass takes users from three sources:
 
-1. users with a doubt: a delta is known to be missed or late (`reconciliation.doubts`);
-2. users whose notifications changed lately: their process may have died before it sent the delta
+1. users with a doubt, because a delta was missed or late (`reconciliation.doubts`);
+2. users whose notifications changed lately, because the process may have died before it sent the delta
    (`reconciliation.changed`);
 3. the next users of the full scan, which goes through all users, slice by slice, and then begins anew
-   (`reconciliation.full_scan`). Each pass scans for a limited time. This finds everything else in a known time: rows
-   deleted right before a crash, changes by raw SQL, keys that Redis evicted.
+   (`reconciliation.full_scan`). Each pass scans for a limited time. In a known time, the full scan finds all other
+   drift: from rows that were deleted right before a crash, changes by raw SQL, and keys that Redis evicted.
 
-However many rows one statement changed, a source yields them in pages of limited size. Its progress is stored after
-each page or, if users differ, once those of all pages until then have been judged (`reconciliation.repairs`).
+However many rows one statement changed, a source yields users in pages of limited size. Its progress is stored after
+each page or, if users differ, once the users of all pages until then have been judged (`reconciliation.repairs`).
 
-If there are more changes than a pass has time for, it scans for longer. A whole full scan has looked at all users: the
-source of changes then goes on from the time at which that scan began.
+If there are more changes than a pass has time for, the pass scans for longer. When a full scan ends, it has looked at
+all users. The source of changes then goes on from the time at which that scan began.
 
 A Redis that lost its memory, or came back older than it was, is recognised by its incarnation and the server's run.
-Readers stop trusting it immediately, or when the next pass has begun. The passes then scan for longer, until a whole
-full scan makes it trusted again.
+Readers stop trusting this Redis immediately, or when the next pass has begun. The passes then scan for longer, until a
+whole full scan makes Redis trusted again.
 """
 
 import time
@@ -36,8 +36,8 @@ from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.reconciliation.repairs import JudgedUsers, Repaired, Repairs
 from weir.notifications.user_keys import UserKey
 
-SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # how long a pass scans; the second if changes are left, or Redis is not trusted
-REST_S = 10.0  # for doubts, and for changes; what is left waits for the next pass
+SCAN_S, HURRIED_SCAN_S = 0.5, 8.0  # how long a pass scans; the second, if changes are left, or Redis is not trusted
+REST_S = 10.0  # how long a pass takes users with doubts, and then changed users; the next pass takes the others
 
 log = get_logger(__name__)
 
@@ -50,21 +50,21 @@ class PassReport:
     repaired: Repaired = field(default_factory=Repaired)
     doubtful: int = 0  # users who differ, and changed too fast to decide; the next pass looks at them
     trusted: bool = False  # Redis' deltas are complete
-    scan_took: timedelta | None = None  # the last whole full scan
-    overtaken: bool = False  # the pass lost its lease to another, and stopped
+    scan_took: timedelta | None = None  # how long the last whole full scan took
+    overtaken: bool = False  # the pass lost its lease to another pass, and stopped
 
     def plus(self, judged: JudgedUsers) -> "PassReport":
-        """Return the report with these users, too."""
+        """Return the report with these users added."""
         return replace(
             self, repaired=self.repaired.plus(judged.repaired), doubtful=self.doubtful + len(judged.doubtful)
         )
 
 
 def run_pass() -> PassReport | None:
-    """Look at users whose number may be wrong, and repair it; return None if another process is running a pass.
+    """Look at users whose numbers may be wrong, and repair these; return None if another process is running a pass.
 
-    Takes a fraction of a second if nothing is wrong, and half a minute if very much is. Raises
-    `counters.RedisUnreachable`, and database errors; the next pass then goes on after the users that were judged.
+    Takes a fraction of a second if no number is wrong, and half a minute if very many are. Raises
+    `counters.RedisUnreachable`, and database errors. After an error, the next pass goes on after the judged users.
     """
     incarnation, server_run = _recognise_redis()
     if not (lease := Lease.begin(incarnation, server_run, changed.SETTLED_S)):
@@ -94,9 +94,9 @@ def _of_pass(lease: Lease) -> Pages:
 
 
 def _within(seconds: float, pages: Pages) -> Generator[UserPage, None, bool]:
-    """Yield one page, and more until this time has passed, including the time that the pages themselves take.
+    """Yield at least one page, and further ones until this time has passed, which includes the work on the pages.
 
-    Returns whether these were all pages.
+    Returns whether all pages were yielded.
     """
     give_up_at = time.monotonic() + seconds
     for page in pages:
@@ -114,14 +114,14 @@ def reconcile_users(
     on_drift: Callable[[UserKey, int], None] = lambda _user, _drift: None,
     on_undecided: Callable[[Collection[UserKey]], None] = lambda _users: None,
 ) -> Repaired:
-    """Repair the unread numbers that differ from the rows; of these users, or of all.
+    """Repair the unread numbers that differ from the rows; either for these users, or for all (None).
 
-    Returns how many there were, and the first of them. Raises ValueError for what cannot be a user's key,
-    RedisUnreachable, and database errors.
+    Returns how many numbers were repaired, and the first of them. Raises ValueError for a value that cannot be a user's
+    key, RedisUnreachable, and database errors.
 
-    A user whose number differs and changes too fast to decide is noted as a doubt, for the next pass. `dry_run` changes
-    nothing. `on_progress` is called with the number of users that were compared since the last call, `on_drift` with
-    each user whose number drifted and by how much, `on_undecided` with users who change too fast.
+    A user whose number differs, but changes too fast to decide, becomes a doubt, for the next pass. `dry_run` changes
+    nothing. `on_progress` is called with the number of users that were compared since its last call, `on_drift` with
+    each user whose number drifted and by how much, and `on_undecided` with users whose numbers change too fast.
     """
     incarnation, _ = _recognise_redis()
     if not dry_run:
@@ -141,7 +141,7 @@ def distrust() -> None:
     """Make all readers count rows until a full scan has compared all users: PostgreSQL has forgotten what it stored.
 
     The next pass treats Redis as another run of the server, drops its deltas, and begins a full scan. A pass that is
-    running loses its lease, and changes nothing more: its full scan began before.
+    running now loses its lease, and changes nothing more, because its full scan began before this call.
     """
     Reconciliation.objects.update(trusted=False, server_run="", scanned_until=None, lease_until=Now())
     watching.changed()
@@ -161,7 +161,7 @@ def _told(pages: Pages, on_progress: Callable[[int], None]) -> Pages:
 
 
 def _recognise_redis() -> tuple[str, str]:
-    """Return Redis' incarnation, a new one if the server started again since the last pass, and the server's run."""
+    """Return Redis' incarnation and the server's run. If the server started after the last pass, the former is new."""
     incarnation = counters.open_epoch(flush.highest_epoch())
     known = Reconciliation.objects.first()
     server_run = counters.server_run(known.server_run if known else "")

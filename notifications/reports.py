@@ -1,4 +1,4 @@
-"""The state of unread numbers, for people and for machines, at a cost that does not grow with the tables."""
+"""The state of unread numbers, for people and for programs, read at a cost that does not grow with the tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ class RepairedBatch(NamedTuple):
     id: int
     repaired_at: datetime
     users: int
-    drift: int  # the sum of what was added or taken away, without signs
+    drift: int  # the sum of the repaired drifts, without signs
 
 
 class _Numbers(NamedTuple):
-    """What one statement reads."""
+    """What the statement `unread_status` reads."""
 
     now: datetime
     trusted: bool | None
@@ -49,24 +49,24 @@ UNREAD_STATUS = Statement("unread_status", row=_Numbers, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadStatus:
-    """Everything about unread numbers. An age is None if there is nothing whose age it could be."""
+    """The state of unread numbers. An age is None if there is nothing of which it could be the age."""
 
     now: datetime
     trusted: bool | None  # None: reconciliation has never run
-    doubts: int  # MOST + 1 means more, as with read_marks and forgotten_users
+    doubts: int  # as in read_marks and forgotten_users, MOST + 1 means more than MOST
     oldest_doubt_s: float | None
-    flushed_s: float | None  # since deltas last came from Redis to PostgreSQL
-    scan_share: float | None  # the share of users that the full scan has compared, by their keys; None for text keys
-    scan_ended_at: datetime | None  # the last whole full scan
+    flushed_s: float | None  # the age of the last flush that brought deltas to PostgreSQL
+    scan_share: float | None  # the share of users that the full scan has compared, estimated from keys; see scan_share
+    scan_ended_at: datetime | None  # when the last whole full scan ended
     scan_took_s: float | None
-    read_marks: int  # those that wait until `read_at` of all rows that they cover is set
-    forgotten_users: int  # of whom something is left
-    repaired_users: int  # since the first pass: only grows
-    repairs: Sequence[RepairedBatch]  # the last ones, the newest first
+    read_marks: int  # marks of which some rows may still lack `read_at`
+    forgotten_users: int  # users of whom something may be left
+    repaired_users: int  # how many numbers were repaired since the first pass; only grows
+    repairs: Sequence[RepairedBatch]  # the last repairs, the newest first
 
 
 def unread_status() -> UnreadStatus:
-    """Return everything about unread numbers. Reads only, by indexes; raises database errors."""
+    """Return the state of unread numbers. Reads only, through indexes. Raises database errors."""
     with transaction.atomic():
         planner.in_index_order()
         [seen] = UNREAD_STATUS(most=MOST)
@@ -88,9 +88,10 @@ def unread_status() -> UnreadStatus:
 
 
 def scan_share(until: UserKey | None, first: UserKey | None, last: UserKey | None) -> float | None:
-    """Return where between the first and the last key a full scan is, from 0 to 1.
+    """Return the place of a full scan between the first and the last key, from 0 to 1.
 
-    None if keys are texts, or if no user has a number. Keys with gaps make it an estimate.
+    Returns None if keys are texts, or if no user has a number. If there are gaps between the keys, the share of users
+    is only estimated.
     """
     if first is None or last is None or isinstance(first, str):
         return None

@@ -1,4 +1,4 @@
-"""The Celery tasks of `notifications`: the one module of this room that knows Celery."""
+"""The Celery tasks of `notifications`. Only this module of the room imports Celery."""
 
 from celery import shared_task
 
@@ -11,16 +11,17 @@ from weir.workers import task_names
 from weir.workers.pools import serial
 from weir.workers.tracing import spans
 
-# How long they go on; what is left is for the next run, which for the first four comes after five seconds.
+# How long each kind of work goes on in one run. The next run does the rest; for the first four it comes five seconds
+# later.
 FORGETTING_S, SETTLING_S = 1.5, 3.0
 EXPIRING_S, TRIMMING_S = 2.0, 2.0
-PURGING_S = 20.0  # for notifications, and for notes of epochs: reconciliation may wait for the process meanwhile
+PURGING_S = 20.0  # for each table that is purged; limited because reconciliation may wait for the process meanwhile
 
 
 @shared_task(name=task_names.FLUSH_UNREAD, **task_names.OPTIONS)
 @serial.run_in(serial.FLUSH)
 def flush_unread() -> None:
-    """Move sealed deltas from Redis to PostgreSQL; safe to run twice, at once, or killed anywhere."""
+    """Move deltas from Redis to PostgreSQL. May run twice, even at the same time, and may be killed at any point."""
     with spans.span("flush unread"), outages.waited_out("unread_not_flushed"):
         flush.flush_sealed()
 
@@ -28,7 +29,7 @@ def flush_unread() -> None:
 @shared_task(name=task_names.RECONCILE_UNREAD, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def reconcile_unread() -> None:
-    """Find unread numbers that are wrong, and repair them; only one process does so at a time."""
+    """Find unread numbers that are wrong, and repair them. Only one process does so at a time."""
     with spans.span("reconcile unread"), outages.waited_out("unread_not_reconciled"):
         reconcile.run_pass()
 
@@ -36,7 +37,7 @@ def reconcile_unread() -> None:
 @shared_task(name=task_names.SETTLE_UNREAD, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def settle_unread() -> None:
-    """Finish what was begun at once for any number of rows: forgotten users, read marks; may be killed anywhere."""
+    """Remove what is left of forgotten users, and set `read_at` for read marks. May be killed at any point."""
     try:
         with outages.waited_out("users_not_forgotten"):
             forgetting.finish(FORGETTING_S)
@@ -47,7 +48,7 @@ def settle_unread() -> None:
 @shared_task(name=task_names.EXPIRE_NOTIFICATIONS, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def expire_notifications() -> None:
-    """Delete notifications that have expired, and unread ones beyond the cap; may be killed anywhere."""
+    """Delete notifications that have expired, and unread ones beyond the cap. May be killed at any point."""
     expiry.delete_expired(EXPIRING_S)
     cap.trim(TRIMMING_S)
 
@@ -55,5 +56,5 @@ def expire_notifications() -> None:
 @shared_task(name=task_names.PURGE_NOTIFICATIONS, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def purge_notifications() -> None:
-    """Delete notifications that were read long ago; may be killed anywhere."""
+    """Delete notifications that were read long ago. May be killed at any point."""
     retention.purge(PURGING_S)

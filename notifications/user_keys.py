@@ -1,8 +1,9 @@
 """The keys of users: integers, UUIDs or text, the same in all tables, in Redis and in SQL.
 
-`WEIR_USER_KEY` says which, or else the primary key of AUTH_USER_MODEL. The first migration makes the columns, so it is
-chosen once for an installation; `weir.E015` compares the columns with the choice. In this app's SQL files `user_key`
-is the name of the columns' type, and `user_key[]` of an array whose elements compare as the columns do.
+`WEIR_USER_KEY` names the type. Without it, the type is that of the primary key of AUTH_USER_MODEL. The first migration
+creates the columns, so the type is chosen once for an installation; `weir.E015` compares the columns with the settings.
+In this app's SQL files `user_key` stands for the columns' type, and `user_key[]` for an array of this type, whose
+elements compare as the columns do.
 """
 
 import re
@@ -21,27 +22,27 @@ from django.db import models
 from weir.conf import settings as weir_settings
 from weir.postgres import statements
 
-# int, UUID or str, one of them in an installation: with a union, each caller would have to check which.
+# int, UUID or str; each installation has one of them. With a union, each caller would have to check which.
 UserKey: TypeAlias = Any
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 MOST_INTEGER = 2**63 - 1
-MOST_TEXT = 255  # characters: a key is in every index of notifications
+MOST_TEXT = 255  # characters; short, because indexes of notifications contain the key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyKind:
-    """The type of keys in PostgreSQL and Python. `read` makes a key of a value, or raises ValueError or TypeError."""
+    """The type of keys in PostgreSQL and Python. `read` makes a key from a value, or raises ValueError or TypeError."""
 
-    name: str  # of WEIR_USER_KEY
+    name: str  # the value of WEIR_USER_KEY
     words: str
     column: str  # PostgreSQL's type
     field: Callable[..., "models.Field[Any, Any]"]
     read: Callable[[Any], UserKey]
-    quote: Callable[[str], str] = str  # an element of an array's text
+    quote: Callable[[str], str] = str  # quotes an element for the text of an array
 
     def of_text(self, text: str) -> UserKey | None:
-        """Return the key whose `str` is this text, or None if there is none."""
+        """Return the key whose `str` is this text, or None if there is no such key."""
         try:
             key = self.read(text)
         except (ValueError, TypeError):
@@ -49,7 +50,7 @@ class KeyKind:
         return key if str(key) == text else None
 
     def of_texts(self, texts: list[str]) -> list[UserKey] | None:
-        """Return the keys of all these texts, or None if one of them has none. Faster than a call for each text."""
+        """Return the keys whose `str` are these texts, or None if one has no key. Faster than a call for each text."""
         try:
             keys = list(map(self.read, texts))
         except (ValueError, TypeError):
@@ -57,7 +58,7 @@ class KeyKind:
         return keys if list(map(str, keys)) == texts else None
 
 
-def _integer(value: Any) -> int:  # noqa: ANN401  what callers hand over
+def _integer(value: Any) -> int:  # noqa: ANN401  callers pass any value
     number = int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else index(value)
     if abs(number) > MOST_INTEGER:
         raise ValueError
@@ -86,10 +87,10 @@ def _text_field(**options: Any) -> "models.Field[Any, Any]":
 
 
 def _collation() -> str | None:
-    """Return the collation of text keys, the same in all tables: indexes, orders and joins agree. None: the database's.
+    """Return the collation of text keys; None means the database's. It is the same in all tables, so that joins agree.
 
-    A foreign key has the collation of the user model's key. Without a foreign key it is "C": bytes are compared, which
-    is fast, and the same on every server.
+    A foreign key has the collation of the user model's key. Without a foreign key the collation is "C". This compares
+    bytes, which is fast, and gives the same order on every server.
     """
     if weir_settings.WEIR_USER_FOREIGN_KEY:
         return getattr(_key_of(settings.AUTH_USER_MODEL), "db_collation", None)
@@ -125,7 +126,7 @@ NOT_KNOWN = "WEIR_USER_KEY must be set to integer, uuid or text"
 
 
 def _key_of(user_model: str) -> "models.Field[Any, Any]":
-    """Return the model's primary key. Imports the model's app if it was not imported, as get_user_model() does."""
+    """Return the model's primary key. Like get_user_model(), imports the model's app if it was not imported yet."""
     try:
         key: Any = apps.get_model(user_model, require_ready=False)._meta.pk  # noqa: SLF001  Django documents it
     except LookupError as error:
@@ -165,16 +166,16 @@ def clean(value: object) -> UserKey:
 
 
 def distinct(values: Iterable[object]) -> list[UserKey]:
-    """Return keys as `clean` does, each once."""
+    """Return the values as keys, as `clean` does, each key once."""
     read = kind().read
     try:
         return list(dict.fromkeys(map(read, values)))
     except (ValueError, TypeError):
-        return list(dict.fromkeys(map(clean, values)))  # clean says what is wrong
+        return list(dict.fromkeys(map(clean, values)))  # raises an error that names the wrong value
 
 
 def array(users: Iterable[UserKey]) -> str:
-    """Return keys as the text of an array parameter: psycopg takes four times as long for a list."""
+    """Return keys as the text of an array parameter, because psycopg would take four times as long for a list."""
     return "{" + ",".join(map(kind().quote, map(str, users))) + "}"
 
 
@@ -189,12 +190,12 @@ def owner() -> str:
 
 
 def foreign_key() -> "models.ForeignKey[Any, Any]":
-    """Return a model's field for a user by a foreign key; its column is `user_id`, too."""
+    """Return a model's field that is a foreign key to the user; its column is also `user_id`."""
     return models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.CASCADE,
-        db_index=False,  # the inbox has one
-        related_name="weir_notifications",  # other packages have "notifications"
+        db_index=False,  # the index of the inbox begins with this column
+        related_name="weir_notifications",  # other packages use "notifications"
     )
 
 

@@ -1,12 +1,14 @@
-"""What Redis knows of PostgreSQL's part of unread numbers, so that one call can tell that a number has not changed.
+"""What Redis knows of PostgreSQL's part of unread numbers, so that one call can find that a number has not changed.
 
-A number is what PostgreSQL stores and what Redis holds after it. A flush moves deltas from one to the other, which
-changes no number. Other changes of PostgreSQL's part are rare: repairs, doubts, read marks, another Redis. Each flush
-tells Redis their current state; code that changes them tells Redis immediately, too. Redis gives that state a version,
-which polls compare. If no flush has told Redis for ten seconds, a poll asks PostgreSQL.
+A number is the sum of the stored number in PostgreSQL and the later deltas in Redis. A flush moves deltas from Redis to
+PostgreSQL, which changes no number. Other changes of PostgreSQL's part are rare: repairs, doubts, read marks, another
+Redis. Each flush tells Redis the current state of these; code that changes the state also tells Redis immediately.
+Redis gives the state a version, which polls compare. If no flush has told Redis for ten seconds, a poll asks
+PostgreSQL.
 
-A *marker* names a run of the server: the script `poll` is loaded with it, and scripts neither survive a restart nor are
-sent to replicas (by Valkey, and Redis from 7.0 on). So if there is no such script, Redis may have come back older.
+A *marker* names a run of the server. The text of the loaded script `poll` contains the marker, and scripts neither
+survive a restart nor are sent to replicas (by Valkey, and by Redis from 7.0 on). So if the script is missing, Redis may
+have come back older.
 """
 
 import os
@@ -26,19 +28,19 @@ BUMP = Script("bump")
 POLL = Script("poll")
 WATCH = Script("watch")
 
-MOST: Final = 1_000  # users with a doubt, and with a read mark, who are looked at each time
-PASTS: Final = 8  # epochs that are kept after PostgreSQL has them: more are not flushed between two polls
+MOST: Final = 1_000  # users with a doubt, and users with a read mark, that a flush looks at
+PASTS: Final = 8  # epochs that are kept after PostgreSQL has their deltas; not so many are flushed between two polls
 
 
 class Watched(NamedTuple):
-    """The marker of the server's run, and a version that each change of PostgreSQL's part replaces."""
+    """The marker of the server's run, and the version of PostgreSQL's part, which changes with this part."""
 
     marker: str
     version: str
 
 
 class Polled(NamedTuple):
-    """What a poll is told: see lua/poll.lua."""
+    """The answer to a poll: see lua/poll.lua."""
 
     version: str
     incarnation: str
@@ -48,7 +50,7 @@ class Polled(NamedTuple):
 
 
 def past(epoch: int) -> str:
-    """Return the key under which an epoch is kept after PostgreSQL has it."""
+    """Return the key under which an epoch is kept after PostgreSQL has its deltas."""
     return _pasts()[epoch % PASTS]
 
 
@@ -57,19 +59,19 @@ def _pasts() -> list[str]:
 
 
 def forget_pasts() -> None:
-    """Delete all epochs that are kept for polls, with the deltas of all users: polls ask PostgreSQL instead."""
+    """Delete all epochs that are kept for polls, and so the deltas of all users. Polls then ask PostgreSQL instead."""
     names = _pasts()
     calls.ask(lambda link: link.call("UNLINK", *names))
 
 
 def tell() -> None:
-    """Tell Redis what PostgreSQL alone decides. Raises `counters.RedisUnreachable`, and database errors."""
+    """Tell Redis the state of PostgreSQL's part. Raises `counters.RedisUnreachable`, and database errors."""
     found = WATCHED_STATE(most=MOST)
     _note(found[0] if found else None)
 
 
 def changed() -> None:
-    """Tell Redis immediately that PostgreSQL's part has changed; if the call fails, the next flush tells it."""
+    """Tell Redis immediately that PostgreSQL's part has changed. If the call fails, the next flush tells Redis."""
     try:
         calls.run(BUMP, [keys().watch], [_random()])
     except calls.RedisUnreachable as error:
@@ -77,7 +79,7 @@ def changed() -> None:
 
 
 def _note(state: str | None) -> None:
-    """Note what PostgreSQL alone decides, for ten seconds; None: no poll may be answered from it."""
+    """Record the state of PostgreSQL's part in Redis, for ten seconds; None: Redis alone may answer no poll."""
     key = keys().watch
     if state is None:
         calls.ask(lambda link: link.call("DEL", key))
@@ -89,20 +91,23 @@ def _note_state(link: RedisLink, key: str, state: str) -> None:
     kept = link.run(WATCH, [key], [state, _random(), ""])
     if kept and link.call("SCRIPT", "EXISTS", _poll(kept)[0])[0]:
         return
-    marker = _random()  # never an old one: the run that it named is over
-    if link.run(WATCH, [key], [state, _random(), marker]):  # loaded scripts stay: a full server gets none in vain
+    marker = _random()  # always a new one, because an old marker names a run that is over
+    if link.run(WATCH, [key], [state, _random(), marker]):  # a full server gets no script, which would stay loaded
         link.call("SCRIPT", "LOAD", _poll(marker)[1])
 
 
 def watched() -> Watched | None:
-    """Return what to remember with a number that is read from now on; None if no flush has told Redis lately."""
+    """Return the marker and version to remember with a number that is read after this call.
+
+    Returns None if no flush has told Redis lately.
+    """
     key = keys().watch
     marker, _, rest = str(calls.ask(lambda link: link.call("GET", key)) or "").partition(" ")
     return Watched(marker, rest.partition(" ")[0]) if rest else None
 
 
 def poll(marker: str, user: str, epoch: int) -> Polled | None:
-    """Ask, in one call, for the sum of the user's deltas since this epoch was open; None if that cannot be told."""
+    """Ask, in one call, for the sum of the user's deltas since this epoch was open; None if Redis does not know it."""
     ours = keys()
     of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.watch, ours.open, ours.deltas, *_pasts()]
 

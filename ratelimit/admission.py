@@ -1,7 +1,7 @@
-"""Admission: lets requests that programs make to Weir in at a site's rate.
+"""Admission: lets in the requests that programs make to Weir, at the rate of a site.
 
-Starts that Weir makes itself are counted when they are written (weir.ratelimit.slots). Requests to Weir are counted
-when PostgreSQL lets them in: there is no slot that a process holds, could use too late, or has to give back.
+A start that Weir makes itself has a slot (weir.ratelimit.slots), which a process holds, may use too late, or has to
+give back. A request to Weir has none: it is counted when PostgreSQL lets it in.
 """
 
 from weir.postgres.statements import Statement

@@ -4,9 +4,9 @@ In PostgreSQL, functions of these names compute the same (migrations/0002_formul
 0003_doors.py): all statements that reserve, publish or estimate call them. tests/integration/ratelimit/test_formula.py
 compares the two.
 
-A start has an *arrival*, an interval after the arrival of the start before. A burst lets it lie before its arrival, by
-the *tolerance* at most. Within a run, starts are a *spacing* apart. The site belongs to their holder for the *run
-length*.
+A start has an *arrival*, which is an interval after the arrival of the start before. With a burst, a start may lie
+before its arrival, by the *tolerance* at most. Within a run, starts are a *spacing* apart. The site belongs to the
+holder of a run for the *run length*.
 """
 
 import math
@@ -37,7 +37,7 @@ def tolerance_s(burst: int, interval_s: float) -> float:
 def run_length_s(count: int, spacing_s: float, grace_s: float) -> float:
     """Return how long the site belongs to the holder of this many starts, from the arrival of the first one.
 
-    The arrival of the next reservation's first start is an interval after that.
+    The first start of the next reservation has its arrival an interval after the end of this time.
     """
     return (count - 1) * spacing_s + grace_s
 
@@ -48,5 +48,5 @@ def start_s(place: int, arrival_s: float, soonest_s: float, spacing_s: float, to
 
 
 def room(ahead_s: float, spacing_s: float) -> int:
-    """Return how many starts, this far apart, lie within this time after the first one, which is counted, too."""
+    """Return how many starts that are `spacing_s` apart fit into `ahead_s` seconds, the first at their beginning."""
     return 1 + math.floor(ahead_s / spacing_s)

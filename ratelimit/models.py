@@ -1,4 +1,4 @@
-"""Site, one rate and its clock; Slot, one start reserved at a site; and what is left of sites that were deleted."""
+"""Site is one rate and its clock, Slot one start reserved at a site, DeletedSite what is kept of a deleted site."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
@@ -15,16 +15,16 @@ from weir.ratelimit import gcra
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the clock of a site at which nothing has been reserved yet
-SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand-over margin (weir.ratelimit.pacing)
+SHORTEST_GRACE = timedelta(milliseconds=15)  # the hand-over margin (weir.ratelimit.pacing) would use up a shorter one
 LONGEST_GRACE = timedelta(days=1)
 FARTHEST_S = 100 * 366 * 86_400.0  # the longest wait or pause: PostgreSQL's timestamps have an end
-LONGEST_WRITTEN_RATE = 50  # characters; COUNT/PERIOD has 9 digits, 15 digits and a unit at most
+LONGEST_WRITTEN_RATE = 50  # characters; COUNT/PERIOD is at most 9 digits, a slash, 15 digits and a unit
 ALWAYS_REFUSING = (429, 503)  # statuses by which every site refuses more requests
 REFUSING_FROM, REFUSING_TO = 400, 999  # the statuses that a site's setting may name
-MOST_REFUSING = 20  # statuses in it
+MOST_REFUSING = 20  # statuses in a site's setting
 LONGEST_REASON = 200  # characters of Site.backoff_reason
 MOST_SLOTS = 10_000  # in one reservation, and in one burst
-# A site's setting adds statuses to those that every site has. To compare all elements takes PostgreSQL's ALL.
+# A site's setting adds statuses to ALWAYS_REFUSING. Django has no lookup for all elements of an array: hence the ALL.
 REFUSING_IS_USABLE = Q(refusing__isnull=True) | Q(
     Q(refusing__contains=list(ALWAYS_REFUSING), refusing__len__lte=MOST_REFUSING),
     Func(F("refusing"), template=f"({REFUSING_FROM} <= ALL (%(expressions)s))", output_field=models.BooleanField()),
@@ -33,7 +33,7 @@ REFUSING_IS_USABLE = Q(refusing__isnull=True) | Q(
 
 
 class Site(models.Model):
-    """All the requests that share one rate, which are those of one host, or of a host and its subdomains.
+    """All requests that share one rate: the requests to one host, or to a host and its subdomains.
 
     The row is the only clock of that rate. The table has fillfactor 50, and no index on columns that a reservation
     changes, so that its updates stay HOT.
@@ -157,11 +157,11 @@ class Site(models.Model):
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="weir_site_due"),
             # known_sites: the sites above a host that cover it.
             models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="weir_site_covering"),
-            # Strays: the sites whose queued fetches may belong to others. Changes only with a split.
+            # Strays: the sites with queued fetches that may belong to other sites. Changes only with a split.
             models.Index(fields=["id"], condition=Q(has_strays=True), name="weir_site_with_strays"),
             # recalls: the sites whose slots were recalled in the last seconds. Changes only with a recall.
             models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="weir_site_recalled"),
-            # Site list: the sites whose names end in a text. No reservation changes it, nor the next two.
+            # Site list: the sites whose names end in a text. No reservation changes this index or the next two.
             models.Index(Collate(Reverse("name"), "C"), name="weir_site_by_suffix"),
             # Site list: the sites that were ever paused or backed off, by name.
             models.Index(
@@ -189,10 +189,10 @@ class Site(models.Model):
 
 
 def held_state(error: str, refused_until: datetime | None) -> str:
-    """Return the state of a site until its `backed_off_until`, by its `backoff_error` and its `refused_until`."""
+    """Return the state that a site with this `backoff_error` and `refused_until` has until its `backed_off_until`."""
     if error:
         return "unreachable"
-    return "backed off" if refused_until is None else "resting"  # its quota is used up: it refused nothing
+    return "backed off" if refused_until is None else "resting"  # resting: the quota is used up, nothing was refused
 
 
 class StartTotal(models.Model):
@@ -208,9 +208,10 @@ class StartTotal(models.Model):
 class DeletedSite(models.Model):
     """A site that was deleted less than a week ago.
 
-    A fetch that looked the site up before may be committed after the deletion, because no constraint refers to sites.
-    By the old id, sweep finds the fetches that have to follow their hosts to other sites. A site that is created
-    meanwhile, or comes to cover the hosts, keeps its interval after the last start that they may have been given.
+    A transaction that looked the site up before the deletion may commit a fetch with its id afterwards, because no
+    constraint refers to sites. Sweep finds such fetches by the old id, and moves them to the sites that their hosts
+    have now. A site that is created within the week for such a host, or comes to cover it, keeps its interval after
+    the last start that the host may have been given at the deleted site.
     """
 
     site_id = models.BigIntegerField(primary_key=True, help_text="the id that it had; no other site ever gets it")
@@ -231,7 +232,7 @@ class DeletedSite(models.Model):
 class Slot(models.Model):
     """One reserved start. Slots whose start has passed may be purged: the clock is in the site's row."""
 
-    # Has no constraint and no index: 1,500 slots a second would pay for them. A deleted site's slots are history.
+    # A constraint or an index would cost too much at 1,500 new slots a second. A deleted site's slots stay as history.
     site = models.ForeignKey(Site, models.DO_NOTHING, db_constraint=False, db_index=False)
     start_time = models.DateTimeField()
     use_until = models.DateTimeField(help_text="the end of its run: no start later than this")
@@ -252,7 +253,7 @@ class Slot(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Reserve: the given-back slots of a site that were reserved alone: weir_ratelimit_may_be_taken judges them.
+            # Reserve: the slots of a site that were reserved alone and given back (weir_ratelimit_may_be_taken).
             models.Index(
                 fields=["site", "start_time"],
                 condition=Q(released_at__isnull=False, run_size=1),

@@ -1,8 +1,9 @@
 """Counts starts that were written out of their time, and sets the clocks of their sites behind them.
 
 A process that is stopped, or starved, between its look at the clock and its write may start after the end of its run,
-or when its confirmation cannot be relied on any more (weir.ratelimit.pacing). That cannot be undone. The holder notices
-it directly after the write, and reports it here, so that no other start, in any process, comes too close behind it.
+or when its confirmation cannot be relied on any more (weir.ratelimit.pacing). Such a start cannot be undone. The holder
+notices it directly after the write, and reports it here, so that no other start, in any process, comes too close after
+it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ MOST_SITES: Final = 500  # of one statement
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutOfTime:
-    """One start at a site that was out of its time, or several: the last one's slot, and when it was written."""
+    """Starts at one site that were out of their time: the slot of the last one, and when this one was written."""
 
     site: str
     slot_id: int
@@ -27,7 +28,7 @@ class OutOfTime:
 
 
 class NotedSite(NamedTuple):
-    """A site whose clock was set behind such a start: nothing is reserved there sooner than in `wait_s` seconds."""
+    """A site whose clock was set behind a start out of its time: the next free start is `wait_s` seconds away."""
 
     name: str
     recalls: bool  # slots that others had reserved were recalled
@@ -42,8 +43,8 @@ class Told:
     """What became of a call of `note`."""
 
     noted: Sequence[NotedSite] = ()
-    left: Sequence[OutOfTime] = ()  # not noted: others have locked their sites' rows, or there were too many
-    unknown: Sequence[OutOfTime] = ()  # whose sites do not exist any more
+    left: Sequence[OutOfTime] = ()  # not noted: another transaction has locked the site's row, or there were too many
+    unknown: Sequence[OutOfTime] = ()  # starts at sites that do not exist any more
 
 
 def merged(starts: Iterable[OutOfTime]) -> list[OutOfTime]:
@@ -59,12 +60,12 @@ def merged(starts: Iterable[OutOfTime]) -> list[OutOfTime]:
 
 
 def note(starts: Iterable[OutOfTime]) -> Told:
-    """Count these starts, and set the clocks of their sites behind them, for all processes; waits for no lock.
+    """Count these starts, and set the clocks of their sites behind them, for all processes. Waits for no row lock.
 
-    The next start that any process reserves is at least an interval after the last of them; with a burst, each counts
-    as one more start (GCRA). Slots that are reserved behind its run are recalled. Back-offs and pauses stay as they
-    are, and a site without one does not get one. Up to MOST_SITES sites are noted by one statement, which commits by
-    itself. If the answer to it is lost, and `note` is called again, the starts count twice.
+    The next start that any process reserves at a site is at least an interval after the last of its starts. With a
+    burst, each of them counts as one more start (GCRA). If slots are reserved behind the run of the last start, all
+    slots of the site are recalled. Back-offs and pauses do not change. One statement notes the starts of up to
+    MOST_SITES sites, and commits by itself. If its answer is lost, and `note` is called again, the starts count twice.
     """
     todo = merged(starts)
     now, later = todo[:MOST_SITES], todo[MOST_SITES:]

@@ -8,14 +8,14 @@ from ipaddress import IPv4Address
 import can_ada
 
 MAX_LENGTH = 300
-LONGEST_HOST = 253  # of a name in the DNS (RFC 1035)
-MOST_OF_HOST = 1_000  # characters of a host as it is written; a longer text is not looked at
-NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # a last label that makes the host an IPv4 address, in any form
+LONGEST_HOST = 253  # characters of a name in the DNS (RFC 1035)
+MOST_OF_HOST = 1_000  # characters of a host as it is written; a longer text is refused unread
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # a host whose last label matches is an IPv4 address, in any form
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _IPV6 = re.compile(r"\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE)
 _CHARACTER = r"[^\s:/@?#\[\]\x00-\x1f\x7f\ud800-\udfff]"  # what a URL's path can contain, so that each site has a page
 _SITE = re.compile(rf"(?P<host>\[(?:{_CHARACTER}|:)+\]|{_CHARACTER}+)(?P<port>:[0-9]{{1,5}})?")
-# Characters that UTS 46 maps differently since Unicode 15.1, which browsers follow, but can_ada's tables do not.
+# Characters that UTS 46 maps differently since Unicode 15.1. Browsers follow 15.1, but can_ada's tables are older.
 _SINCE_15_1 = str.maketrans({"\N{LATIN CAPITAL LETTER SHARP S}": "\N{LATIN SMALL LETTER SHARP S}"})
 
 
@@ -28,11 +28,11 @@ class InvalidSiteName(ValueError):
 
 
 def host_name(text: str) -> str:
-    """Return the one spelling of a host, which browsers ask for if a URL has the text as its host.
+    """Return the one spelling of a host: the one that browsers use if a URL has the text as its host.
 
     Everything that names a host uses this spelling: requests, sites, dedupe, robots.txt and the address guard. A name
-    is mapped by UTS 46, not transitionally (https://url.spec.whatwg.org/#idna), and has no final dot; an address is in
-    its usual form, an IPv6 address in brackets.
+    is mapped according to UTS 46, not transitionally (https://url.spec.whatwg.org/#idna), and loses its final dot. An
+    address is in its usual form, an IPv6 address in brackets.
 
     Raises InvalidHost for what browsers refuse and, unlike them, for a number that hides an IPv4 address (127.1,
     0x7f.1, 2130706433), for escapes, and for a name that the DNS cannot have, except that underscores are allowed.
@@ -52,12 +52,13 @@ def host_name(text: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """Return the one spelling of a site's name: the host as it stands in a URL, and `:port` where given.
+    """Return the one spelling of a site's name: the host as it stands in a URL, and `:port` if the name has one.
 
     Two spellings of a host must not become two sites. So every name from outside passes through here, and a host is
-    spelled as by `host_name`. Sites that are not hosts, which `throttle` has, may have any ASCII name. Raises
-    InvalidSiteName for an empty text, for one of more than 300 characters, for a URL or a path, which would be a site
-    for each page, and for a pattern, which is not the name of a host.
+    spelled as `host_name` spells it. A site of `throttle` need not be a host, and may have any ASCII name.
+
+    Raises InvalidSiteName for an empty text, for one of more than 300 characters, for a URL or a path, because each
+    page would become a site, and for a pattern, because it is not the name of a host.
     """
     if "*" in name:
         raise InvalidSiteName(
@@ -77,7 +78,7 @@ def canonical(name: str) -> str:
 
 
 def as_argument(site: str) -> str:
-    """Return the name quoted for a shell, in which brackets are patterns."""
+    """Return the name quoted for a shell, which would take brackets for patterns."""
     return shlex.quote(site)
 
 
@@ -92,14 +93,14 @@ def ancestors(site: str) -> list[str]:
 
 def _canonical_host(host: str) -> str:
     if host.startswith("["):
-        address, percent, zone = host[1:-1].partition("%")  # with a zone: a relay, never a site of fetches
+        address, percent, zone = host[1:-1].partition("%")  # only a relay's name may have a zone, never that of a host
         return f"{_ipv6(f'[{address}]')[:-1]}{percent}{zone.lower()}]"
     host = host.rstrip(".")
     return host.lower() if host.isascii() else host_name(host)
 
 
 def _ascii(text: str) -> str:
-    """Return a name as the DNS has it; if there is no such name, a text that is not a host name."""
+    """Return the name as it stands in the DNS; if the DNS cannot have it, a text that is not a host name."""
     if len(text) > MOST_OF_HOST:
         return ""
     try:

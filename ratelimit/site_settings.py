@@ -1,7 +1,7 @@
 """The changes of a site: its rate and limits, a pause, a back-off, a crawl delay.
 
-Each call commits by itself, refuses to run inside `transaction.atomic()`, and takes effect at once in all processes: it
-recalls the slots that are reserved already (see weir.ratelimit.pacing).
+Each call commits by itself, refuses to run inside `transaction.atomic()`, and takes effect immediately in all
+processes: if it affects slots that are reserved already, it recalls them (see weir.ratelimit.pacing).
 """
 
 import time
@@ -39,18 +39,18 @@ SET_CRAWL_DELAY = Statement("set_crawl_delay", commits=True)
 SET_RATE = Statement("set_rate", row=ChangedSite, commits=False)
 SPLIT_SITE = Statement("split_site", row=RecalledSite, commits=False)
 
-# Seconds: the first back-off without a stated time, the longest one, and how long a site must not refuse anything after
-# a back-off until the next one counts as the first again (at least).
+# Seconds: the first and the longest back-off without a stated time, and (QUIET) the shortest time without a refusal
+# after which the next back-off counts as the first again.
 SHORTEST_BACK_OFF = 5.0
 LONGEST_BACK_OFF = 3_600.0
-LONGEST_UNREACHABLE = 40.0  # seconds, and up to half more: a site does not notice that it is connected to in vain
+LONGEST_UNREACHABLE = 40.0  # seconds, and up to half more: vain attempts to connect do not burden the site
 LONGEST_ERROR: Final = 300  # characters of Site.backoff_error
 QUIET = 60.0
-# Seconds: how long set_rate waits for other transactions in all, and how long it keeps others waiting for it meanwhile.
+# Seconds: how long set_rate waits for other transactions in all, and how long at a time, while others queue behind it.
 PATIENCE_S = 30.0
 LOCKED_AT_MOST_S = 0.5
 RECALLING: Final = {setting.name for setting in SETTINGS if setting.recalls}
-MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while other processes reserve
+MOST_PULLS = 5  # how often set_rate tries to set a clock back while other processes go on reserving
 
 
 class Default(Enum):
@@ -60,7 +60,7 @@ class Default(Enum):
 
 
 DEFAULT = Default.DEFAULT
-# What goes with a change: it is entered and left in the transaction of the change, once for each attempt.
+# Returns a context manager that accompanies a change: each attempt enters and leaves it in the change's transaction.
 Within = Callable[[], AbstractContextManager[object]]
 
 
@@ -80,22 +80,23 @@ def set_rate(
     refusing: Collection[int] | Default | None = None,
     within: Within = nullcontext,
 ) -> None:
-    """Create a site, or change its rate. What is None stays as it is; DEFAULT restores the default.
+    """Create a site, or change its rate. A setting that is None stays as it is; DEFAULT restores its default.
 
-    Takes effect at once, in all processes: slots that are reserved already are recalled, unless the change does not
-    affect them. Where the site was reserved farther ahead than the new rate needs, this waits until no holder relies on
-    its slots any more (half a second), and sets the clock back: a faster rate then begins at once.
+    Takes effect immediately, in all processes: slots that are reserved already are recalled if the change affects them.
+    If slots were reserved farther ahead than the new rate needs, this waits half a second, after which no holder relies
+    on them any more, and sets the site's clock back. A faster rate then begins immediately.
 
-    A site that is created, or begins or ceases to cover subdomains, splits the site to which its hosts belonged. What
-    is reserved there is recalled, too. From half a second after the change, no host is asked sooner after its last
-    request than its new site's interval. Fetches that are queued for these hosts follow, a few thousand a second.
+    A site that is created, or begins or ceases to cover subdomains, splits the site to which its hosts belonged. The
+    slots that are reserved at that site are recalled, too. From half a second after the change, no host is asked sooner
+    after its last request than its new site's interval. Fetches that are queued for these hosts move to their new
+    sites, a few thousand a second.
 
-    `refusing` are the statuses by which the site refuses more requests; 429 and 503 always do. By default, so do 403,
-    413, 420, 502, 529 and 999 where the answer says until when.
+    `refusing` lists the statuses with which the site refuses more requests; 429 and 503 always count as refusals. By
+    default, 403, 413, 420, 502, 529 and 999 count, too, if the answer says until when.
 
-    Raises InvalidRate, UnknownSite where there is neither a site nor a rate, ValueError for a burst outside 1 to
-    10,000, a concurrency below 1, a grace outside 15 ms to one day, and a status outside 400 to 999, or more than 20;
-    and SiteBusy where other transactions hold the site for half a minute.
+    Raises InvalidRate; UnknownSite if the site does not exist and `rate` is None; ValueError for a burst outside 1 to
+    10,000, a concurrency below 1, a grace outside 15 ms to one day, a status outside 400 to 999, and more than 20
+    statuses; and SiteBusy if other transactions lock the site for half a minute.
     """
     named: dict[str, object] = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace}
     named |= {"covers_subdomains": covers_subdomains, "obeys_robots": obeys_robots, "refusing": refusing}
@@ -114,7 +115,7 @@ def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
 
 
 def pause(site: str, duration: timedelta | None = None, *, within: Within = nullcontext) -> None:
-    """Start nothing at the site: for that long, or until it is resumed. Replaces an earlier pause.
+    """Start nothing at the site: for `duration`, or until it is resumed. Replaces an earlier pause.
 
     Reserved slots are recalled. A holder that has just asked for recalls may still start within the next half second.
     Raises UnknownSite, and ValueError for a duration outside 0 to 100 years.
@@ -140,20 +141,21 @@ def back_off(
     reason: str = "",
     patience_s: float | None = None,
 ) -> float | None:
-    """Start nothing at a site that refuses requests: for `seconds`, or until a moment, in any process.
+    """Start nothing at a site that refuses requests: for `seconds`, or up to the time `until`, in any process.
 
-    With an `error`, the site is not reached at all. It is then tried again once a minute at least. `reason` is what it
-    answered, for people.
+    `error` says why the site cannot be reached, if that is the cause. Without a stated time, the site is then tried
+    again at least once a minute. `reason` is the site's answer, for people.
 
     Of overlapping back-offs, the longest counts. A stated time is cut to WEIR_RETRY_AFTER_MAX. Without one, the time
     doubles with each back-off in a row, from 5 s to an hour, and up to half of it is added at random. The series ends
-    when the site refuses nothing for as long as the next back-off would be, and for a minute at least.
+    when the site has refused nothing for as long as the next back-off would last, and for at least a minute.
 
-    `slot` is the one whose start was refused: refusals in slots that were reserved before the last back-off belong to
+    `slot` is the slot whose start was refused. Refusals in slots that were reserved before the last back-off belong to
     that back-off, and count once. Reserved slots are recalled.
 
-    Returns the seconds, None where nothing changed. Raises UnknownSite; ValueError for a negative time, a naive `until`
-    and two times at once; and SiteBusy where other transactions lock the site's row for longer than `patience_s`.
+    Returns the back-off in seconds, or None if nothing changed. Raises UnknownSite; ValueError for a negative time, a
+    naive `until`, and both times at once; and SiteBusy if other transactions lock the site's row for longer than
+    `patience_s`.
     """
     check_stated(seconds, until)
     until = in_utc("until", until)
@@ -169,10 +171,10 @@ def rest(
     reason: str,
     patience_s: float | None = None,
 ) -> float | None:
-    """Start nothing at a site whose quota is used up: for `seconds`, or until a moment, in any process.
+    """Start nothing at a site whose quota is used up: for `seconds`, or up to the time `until`, in any process.
 
-    As a back-off, but the site has refused nothing: no later back-off is longer for it. Without a time, or with one
-    that is over, nothing changes.
+    This is like a back-off, but the site has refused nothing, so that later back-offs do not become longer. Without a
+    time, or with a time in the past, nothing changes.
     """
     check_stated(seconds, until)
     until = in_utc("until", until)
@@ -217,7 +219,7 @@ def _change_one(change: Statement[tuple[object, ...]], site: str, within: Within
 
 
 def _change_patiently(site: str, change: Callable[[], list[RecalledSite]]) -> list[RecalledSite]:
-    """Change the site; where others hold its locks, let those go first that wait for ours, again and again."""
+    """Change the site. While others hold its locks, try again after pauses, in which those that wait for ours go on."""
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -237,12 +239,14 @@ def _change_patiently(site: str, change: Callable[[], list[RecalledSite]]) -> li
 def _changed(
     site: str, interval: timedelta | None, written_rate: str | None, stored: Mapping[str, object], within: Within
 ) -> list[RecalledSite]:
-    """Change the site, and what belongs to it, in the caller's transaction; returns the sites that were changed.
+    """Change the site, and the sites that it splits, in the caller's transaction; returns the sites that were changed.
 
-    1. Nothing else changes which site a host belongs to until the transaction ends. The rows are locked.
-    2. The site is created, or its clock is moved; its slots are recalled where that matters. Its settings are stored.
-    3. Where it has got hosts of the nearest site above it that covers them, or has lost its hosts to that site, or to
-       sites that do not exist yet, what is reserved for these hosts is recalled, and the clocks are set.
+    1. The lock on site names is taken, so that no other transaction changes which site a host belongs to until this one
+       ends. The rows are locked.
+    2. The site is created, or its clock is moved. Its slots are recalled if the change affects them. Its settings are
+       stored.
+    3. If the site has taken over hosts from the nearest covering site above it, or has lost hosts to that site or to
+       sites that do not exist yet, the slots of these sites are recalled, and their clocks are set.
     """
     above = site_names.ancestors(site)
     LOCK_SITE_NAMES(lock=LOCK, shared=False, patience=f"{LOCKED_AT_MOST_S * 1000:.0f}ms")
@@ -276,12 +280,12 @@ def _changed(
 
 
 def _pull_back(reserved_ahead: Sequence[RecalledSite]) -> None:
-    """Set back the clocks of sites whose slots were recalled, when no holder relies on them any more."""
+    """Set back the clocks of sites whose slots were recalled, once no holder relies on these slots any more."""
     for _ in range(MOST_PULLS):
         if not reserved_ahead:
             return
         time.sleep(CONFIRMED_FOR_S)
-        # Where another process has reserved meanwhile, its slots are recalled, too.
+        # If another process has reserved slots at a site meanwhile, these are recalled, too.
         again = [
             row
             for site in reserved_ahead

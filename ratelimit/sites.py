@@ -1,12 +1,12 @@
 """Sites: which site a host belongs to, and how missing sites are created.
 
-A host belongs to the site of its own name, or to the nearest site above it that covers subdomains. Fetches and
-reservations both ask here.
+A host belongs to the site of its own name, or to the nearest site above it that covers subdomains. Both fetches and
+reservations look up the sites of their hosts here.
 
-The answer may be outdated when they use it: a *split* gives hosts of one site to another (site_settings.set_rate). All
-changes of which hosts belong to a site are made one after the other, under LOCK, and a split recalls reserved slots. So
-a slot may be used for a host if the host still belongs to the site after the slot was committed: a later split recalls
-the slot. Code that reserves looks again if `Site.split_until` says that the site was ever split.
+The answer may be outdated when it is used: a *split* gives hosts of one site to another (site_settings.set_rate).
+Splits are made one after the other, under LOCK, and recall reserved slots. So a slot may be used for a host if the host
+still belongs to the site after the slot was committed: a later split recalls the slot. Code that reserves therefore
+looks the host up again if `Site.split_until` says that the site was ever split.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ class SitesLocked(Exception):
 
 
 class UnknownSite(LookupError):
-    """There is no site of this name; `covering` names the site that covers it."""
+    """There is no site of this name; `covering` is the name of a site that covers the host, if there is one."""
 
     def __init__(self, site: str, covering: str | None = None) -> None:
         those = "`manage.py sites` lists those that exist."
@@ -74,9 +74,10 @@ def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
 def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str, KnownSite]:
     """Create the sites of these hosts that do not exist yet, at WEIR_DEFAULT_RATE; returns the sites of these names.
 
-    A host that a site covers by now gets none. If a site covered it before, the clock of the host's own site begins
-    when the promises of that site end. Commits in a transaction of its own, so no other process waits for the caller's.
-    Raises SitesLocked if it has to wait for other transactions for longer than `patience_s` seconds.
+    A host that an existing site covers gets no site of its own. If a site covered the host before, the clock of its own
+    site begins an interval after the last start that the former site promised. Commits in a transaction of its own, so
+    that no other process has to wait for the caller's transaction. Raises SitesLocked if this has to wait for other
+    transactions for longer than `patience_s` seconds.
     """
     interval = parse_rate(settings.WEIR_DEFAULT_RATE)
     names = sorted({site_names.canonical(host) for host in hosts})
@@ -105,10 +106,10 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
 def rest_all() -> int:
     """Recall all slots of all sites, and let each rest: PostgreSQL has forgotten what was started there.
 
-    Nothing starts at a site until its grace and its interval, with a whole burst, are over after the last start that
-    any process may still make, which may be as far away as the look-ahead. Works in batches, each of which commits;
-    returns the number of sites. May be called twice: then the sites rest for longer. Is part of a recovery, whose lease
-    it renews.
+    Processes may still make forgotten starts for as long as the look-ahead and a confirmation last. No start is granted
+    at a site in this time, nor in the grace and the time of a whole burst after it. Works in batches, each of which
+    commits; returns the number of sites. May be called twice: the sites then rest for longer. Is a part of a recovery,
+    and renews the recovery's lease.
     """
     rested, after, last = 0, 0, None
     while last is None or last:
@@ -121,14 +122,14 @@ def rest_all() -> int:
 def step_all(step: timedelta) -> int:
     """Correct the clocks of all sites after a step of PostgreSQL's clock, and recall all slots.
 
-    Returns the number of sites. Runs in the caller's transaction. Nothing starts meanwhile: no holder has a
-    confirmation. Is part of what weir.workers.recovery.stepping does.
+    Returns the number of sites. Runs in the caller's transaction. weir.workers.recovery.stepping calls this when no
+    holder has a confirmation, so that nothing starts meanwhile.
     """
     return len(STEP(step=step, forever=PAUSED_FOREVER))
 
 
 def _rest() -> timedelta:
-    """Return an upper bound of the time for which a process may go on to start what PostgreSQL has forgotten."""
+    """Return how long, at most, processes may go on using slots that PostgreSQL has forgotten."""
     return timedelta(seconds=settings.WEIR_LOOKAHEAD + CONFIRMED_FOR_S)
 
 
@@ -138,27 +139,27 @@ def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str,
     Raises SitesLocked if it has to wait for other transactions for longer than `patience_s` seconds.
     """
     known = known_sites(hosts)
-    while missing := hosts - known.keys():  # again, if a site has come to cover a host meanwhile
+    while missing := hosts - known.keys():  # once more if another process has made a site cover a host meanwhile
         known |= create_sites(missing, patience_s)
         known |= known_sites(hosts - known.keys())
     return {host: site.id for host, site in known.items()}
 
 
 def locked(name: str) -> Site | None:
-    """Return the site of that name, and lock its row until the transaction ends: it is what a change then finds."""
+    """Return the site of that name, and lock its row, so that nothing else changes it until the transaction ends."""
     return Site.objects.select_for_update(no_key=True).filter(name=name).first()
 
 
 def is_unlocked(site_id: int) -> bool:
-    """Tell whether no transaction has locked the row of the site, which is there."""
+    """Return whether no transaction has locked the row of this site, which must exist."""
     with transaction.atomic():
         return _unlocked(pk=site_id).exists()
 
 
 def end_split(site: Site) -> bool:
-    """Note that the fetches of a site that was split have followed their hosts; returns whether it was noted.
+    """Record that the fetches of a split site have followed their hosts to other sites; returns whether it is recorded.
 
-    It is not where the site was split again since it was read, nor where another transaction has locked it.
+    Nothing is recorded if the site was split again since `site` was read, or if another transaction has locked its row.
     """
     with transaction.atomic():
         unlocked = _unlocked(pk=site.pk, split_until=site.split_until)
@@ -166,7 +167,7 @@ def end_split(site: Site) -> bool:
 
 
 def leave_to_purge(name: str) -> None:
-    """Note that no person has set the site, so that purge deletes it when it has been idle."""
+    """Record that no person has set the site, so that purge may delete it once it has been idle."""
     Site.objects.filter(name=name).update(is_kept=False)
 
 
@@ -175,7 +176,7 @@ def _unlocked(**of_site: object) -> QuerySet[Site]:
 
 
 def unknown_site(name: str) -> UnknownSite:
-    """Return the error for a name that has no site of its own; it names the site that covers it."""
+    """Return the error for a name without a site of its own; the error names the site that covers the host, if any."""
     host = site_names.canonical(name)
     covering = known_sites({host}).get(host)
     return UnknownSite(name, covering.name if covering else None)

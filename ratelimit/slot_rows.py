@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class ReservedRow(NamedTuple):
-    """A slot that was reserved, or taken, with the values of its run; durations as in docs/explanation/sql.md."""
+    """A slot that was reserved or taken, with the values of its run; docs/explanation/sql.md defines the durations."""
 
     id: int
     wait_s: float
@@ -19,20 +19,20 @@ class ReservedRow(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """Void slots: all slots of a site up to `last_slot`, or the one `passed_on`, which another fetch has got.
+    """Void slots: all slots of a site up to `last_slot`, or the slot `passed_on`, which now belongs to another fetch.
 
-    The row of site 0, which does not exist, tells whether the database is a standby.
+    There is no site 0: a row with this id only says whether the database is a standby.
     """
 
     site_id: int
-    at: datetime  # by the database's clock; tells two recalls apart: a slot may be passed on again
+    at: datetime  # on the database's clock; distinguishes two recalls, because a slot may be passed on again
     last_slot: int | None = None
     passed_on: int | None = None
     is_standby: bool = False
 
 
 class PurgedBatch(NamedTuple):
-    """How many slots were deleted, the last one that was looked at, and whether later ones may be old."""
+    """How many slots were deleted, the last slot that was looked at, and whether later slots may be old enough, too."""
 
     deleted: int
     last: int | None

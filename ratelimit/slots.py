@@ -1,10 +1,12 @@
 """Slots: the starts reserved at a site.
 
-Every call commits by itself and refuses to run inside `transaction.atomic()`. The clock is the database's, which
-returns durations. Here these become points on the clock of holders (clock.py): starts are counted from the arrival of
-the reply, deadlines from the sending of the statement ("safe duration" in docs/explanation/sql.md).
+Every call commits by itself and refuses to run inside `transaction.atomic()`. Times are measured with the database's
+clock, and the database returns durations. This module converts the durations to points on the clock of holders
+(clock.py). It adds the time until a start to the arrival of the reply, and the time until a deadline to the sending of
+the statement ("safe duration" in docs/explanation/sql.md).
 
-A process that holds slots for longer asks for `recalls`, or has them confirmed (`confirm`): see weir.ratelimit.pacing.
+A process that holds slots for a longer time asks for `recalls`, or has its slots confirmed (`confirm`): see
+weir.ratelimit.pacing.
 """
 
 import math
@@ -33,11 +35,11 @@ TAKE_GIVEN_BACK = Statement("take_given_back", row=ReservedRow, commits=True)
 UNRESERVE = Statement("unreserve", commits=True)
 
 PURGE_BATCH = 5_000
-# Round trips that a process adds to the grace of its reservations: that of the reservation, during which the answer
-# became true, and one that the process may need in its slot. A postponed task's worker deletes the task's row then.
+# Round trips that a process adds to the grace of its reservations: one for the reservation itself, and one that the
+# process may need in its slot, in which the worker of a postponed task first deletes the task's row.
 OWN_ROUND_TRIPS = 2
-MOST_TRIES = 3  # to reserve: the first round trip of a process, or a longer one than before, may leave no time
-LATENESS_S = 0.002  # every start is late by this
+MOST_TRIES = 3  # to reserve: a first round trip, or one that is longer than before, may leave no time for a start
+LATENESS_S = 0.002  # the time by which even a punctual holder is late
 RETRY = 60.0  # seconds until the next start of a slow site whose last slot was given back (see `unreserve`)
 
 
@@ -54,13 +56,13 @@ class SlotTooFar(Exception):
         self.retry_after = retry_after  # seconds until that start; infinite while the site is paused until resumed
 
     def __reduce__(self) -> tuple[type["SlotTooFar"], tuple[str, float]]:
-        """Return what pickle makes it from again: Celery pickles exceptions that a task raises."""
+        """Return the constructor and its arguments, for pickle: Celery pickles exceptions that a task raises."""
         return SlotTooFar, (self.site, self.retry_after)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReservedSlot:
-    """One start: not before `start_at`, a point on this host's clock of holders (clock.py)."""
+    """One start, which may not be made before `start_at`, a time on this host's clock of holders (clock.py)."""
 
     id: int
     start_at: float
@@ -68,7 +70,7 @@ class ReservedSlot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
-    """The slots of one reservation, and their run: it decides when each may be used."""
+    """The slots of one reservation, and their run: the run decides when each slot may be used."""
 
     site: str
     slots: tuple[ReservedSlot, ...]
@@ -90,17 +92,17 @@ def check_max_wait(max_wait: float) -> None:
 
 
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
-    """Reserve `count` slots at the site; if there is none, at the nearest site above it that covers subdomains.
+    """Reserve `count` slots at the site; if it does not exist, at the nearest site above it that covers subdomains.
 
-    If there is neither, the site is created at the default rate. This takes one round trip for any number of slots, a
-    second one if a given-back slot is taken, and a few more for a name that has no site of its own, or if a round trip
-    took longer than those before.
+    If neither site exists, the site is created at the default rate. This takes one round trip for any number of slots.
+    It takes a second one if a given-back slot is taken, and a few more if the name has no site of its own, or if a
+    round trip took longer than earlier ones.
 
     No two reservations, by any process on any host, overlap: until `run.use_until` the site belongs to the holder. The
     slots are committed when this returns.
 
-    Raises SlotTooFar when the first start is more than `max_wait` seconds away (nothing is reserved), ValueError for
-    a count outside 1-10,000 and a `max_wait` outside 0 to 100 years, and TransactionManagementError inside a
+    Raises SlotTooFar if the first start is more than `max_wait` seconds away (nothing is reserved then), ValueError for
+    a count outside 1 to 10,000 and a `max_wait` outside 0 to 100 years, and TransactionManagementError inside a
     transaction.
     """
     check_max_wait(max_wait)
@@ -112,7 +114,7 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
         if not reservation.is_too_short():
             return reservation
         hand_back([slot.id for slot in reservation.slots], max(0.0, reservation.arrival_at - clock.now()))
-    return _reserve(host, count, max_wait)  # may be too short: its holder finds that out
+    return _reserve(host, count, max_wait)  # may be too short, too: then its holder is too late, and gives it back
 
 
 def _reserve(host: str, count: int, max_wait: float) -> Reservation:
@@ -125,7 +127,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
         "max_wait": max_wait,
         "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(measured.expected_s()),
     }
-    connection.ensure_connection()  # to connect takes several round trips
+    connection.ensure_connection()  # before the measurement, because connecting takes several round trips
     while True:
         asked_at = clock.now()
         rows = RESERVE(site=site, **parameters)
@@ -137,7 +139,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
             measured.note(answered_at - asked_at - rows[0].server_s)
             if site == host or not rows[0].was_split or _belongs_to(host, site):
                 return _reservation(site, rows, asked_at, answered_at)
-            ids = [row.id for row in rows]  # the site was split while this reserved: the host belongs to another
+            ids = [row.id for row in rows]  # the site was split meanwhile, and the host belongs to another one
             release(*ids)
             unreserve(ids)
             site = host
@@ -165,7 +167,7 @@ def _reservation(site: str, rows: Sequence[ReservedRow], asked_at: float, answer
 
 
 def confirm(reservation: Reservation) -> bool:
-    """Ask the database whether the reservation's slots still stand; its run records when the database was asked."""
+    """Ask the database whether the reservation's slots still stand; the run records when the database was asked."""
     asked_at = clock.now()
     ids = [slot.id for slot in reservation.slots]
     stands = len(standing(ids)) == len(ids)
@@ -179,9 +181,9 @@ def standing(slot_ids: Sequence[int]) -> set[int]:
 
 
 def recalls(window_s: float) -> list[Recall]:
-    """Return what was recalled in the last `window_s` seconds, by the database's clock.
+    """Return what was recalled in the last `window_s` seconds, on the database's clock.
 
-    Raises OperationalError if the database is a standby: what the primary has committed may not have arrived yet.
+    Raises OperationalError if the database is a standby: the primary's last commits may not have arrived there yet.
     """
     connection.ensure_connection()  # so that connecting is not measured
     asked_at = clock.now()
@@ -193,16 +195,16 @@ def recalls(window_s: float) -> list[Recall]:
 
 
 def release(*slot_ids: int) -> int:
-    """Give unused slots back; returns how many of them were open.
+    """Give unused slots back; returns how many of them were neither used nor given back before.
 
-    The next reservation takes a given-back slot that was reserved alone and lies in the future. A slot that was used or
-    given back already stays as it is, so this may be called twice.
+    If a given-back slot was reserved alone and lies in the future, the next reservation takes it. A slot that was used
+    or given back before stays as it is, so this may be called twice.
     """
     return len(RELEASE(slots=list(slot_ids)))
 
 
 def unreserve(slot_ids: Iterable[int]) -> None:
-    """Set the clock of a slow site back if one of these slots was given back, was reserved alone, and is its last one.
+    """Set the clock of a slow site back if its last slot is one of these, was given back, and was reserved alone.
 
     The next start is then possible in a minute, instead of after an interval. May be called twice.
     """
@@ -211,7 +213,7 @@ def unreserve(slot_ids: Iterable[int]) -> None:
 
 
 def hand_back(slot_ids: Sequence[int], after_s: float) -> None:
-    """Give the last slots of a run back before their time: their holder starts nothing in the run any more.
+    """Give the last slots of a run back before their time. Their holder must start nothing in the run any more.
 
     The site is free again `after_s` seconds from now, if nothing was reserved behind the run. May be called twice.
     """
@@ -264,7 +266,7 @@ def _covered_or_created(host: str) -> str:
 def purge(older_than: timedelta, *, within_s: float = math.inf) -> int:
     """Delete the slots whose start is longer ago than `older_than`, in short batches; returns their number.
 
-    After `within_s` seconds no other batch begins: what is left is for the next call.
+    After `within_s` seconds no other batch begins: the next call deletes the rest.
     """
     deleted, after = 0, 0
     give_up_at = clock.now() + within_s

@@ -3,7 +3,7 @@
     with throttle("api.example.com"):
         requests.get("https://api.example.com/orders")
 
-How a caller gets its slot, and what the callers of a process share, is described in weir.ratelimit.held.
+weir.ratelimit.held describes how a caller gets its slot, and what the callers of a process share.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _refuse_transaction = partial(own_commits.refuse_transaction, "throttle()")
 
 
 class WaitingThrottle(Protocol):
-    """Waits for the slot of one use, and ends the use: `Caller`."""
+    """Waits for the slot of one use, and ends the use. `Caller` is the one outside tests."""
 
     taken: TakenSlot
 
@@ -38,7 +38,7 @@ _stand_ins: list[Callable[[str, float], WaitingThrottle]] = []  # the last one i
 
 @contextmanager
 def waited_by(caller: Callable[[str, float], WaitingThrottle]) -> Iterator[None]:
-    """For tests: let `caller` make what waits in this process, given a host and the latest start (by `clock`)."""
+    """For tests: in this process, `caller` creates what waits, from a host and the latest start (on `clock`)."""
     _stand_ins.append(caller)
     try:
         yield
@@ -49,8 +49,9 @@ def waited_by(caller: Callable[[str, float], WaitingThrottle]) -> Iterator[None]
 def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> "Throttle":
     """Wait for the site's next slot; no other process on any host gets it. `with` yields the slot's id.
 
-    Send the request first in the body. If the body has to wait for something before that, let it share no run with
-    other callers of this process (`shares_runs`): they count their starts from the beginning of the body.
+    Send the request first in the body. If the body has to wait for something before the request, pass
+    `shares_runs=False`: other callers of this process that share its run count the interval from the beginning of the
+    body, not from the request.
 
     Raises SlotTooFar, without waiting, if the start is more than `max_wait` seconds away from the call; ValueError for
     a `max_wait` outside 0 to 100 years; and TransactionManagementError inside a transaction, which would hold its locks
@@ -60,12 +61,12 @@ def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> 
 
 
 def athrottle(site: str, max_wait: float = 15.0) -> "AsyncThrottle":
-    """Throttle for asyncio: without blocking the event loop. Cancelling the wait gives the slot back."""
+    """Throttle for asyncio: it does not block the event loop. Cancelling the wait gives the slot back."""
     return AsyncThrottle(site, max_wait)
 
 
 class _Use:
-    """One use of a site's slot, by one `with`."""
+    """The use of one slot of a site, in one `with`."""
 
     def __init__(self, site: str, max_wait: float, *, shares_runs: bool = True) -> None:
         self._site = site
@@ -74,7 +75,7 @@ class _Use:
         self._caller: WaitingThrottle | None = None
 
     def _recreate_cm(self) -> Self:
-        """Return what the next call of a decorated function uses."""
+        """Return a new object for the next call of a decorated function, which contextlib asks for."""
         return type(self)(self._site, self._max_wait, shares_runs=self._shares_runs)
 
     def _new_caller(self, latest: float) -> WaitingThrottle:

@@ -1,8 +1,8 @@
-"""What web code calls: write notifications, mark them as read, ask how many are unread.
+"""What web code calls to write notifications, mark them as read, and ask how many are unread.
 
-Rows are written in the caller's transaction, and the unread number changes when that commits. Nothing here raises
-because Redis is down: what Redis missed is reconciled later, and numbers are counted from the rows meanwhile. All
-functions raise ValueError for what cannot be a user's key, and database errors.
+Rows are written in the caller's transaction, and the unread number changes when the transaction commits. No function
+raises an error because Redis is down: deltas that Redis missed are reconciled later, and until then numbers are counted
+from the rows. All functions raise ValueError for a value that cannot be a user's key, and database errors.
 """
 
 from weir.notifications.inbox.reading import page, unread_by_kind, unread_count, unread_counts

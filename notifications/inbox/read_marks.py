@@ -1,9 +1,10 @@
-"""Read marks: one row marks all notifications of a user as read immediately; their own `read_at` follows.
+"""Read marks: one row marks all notifications of a user as read immediately; their own `read_at` is set later.
 
-`mark_all` takes the same time for ten notifications and ten million. What the mark covers (`ReadMark`) counts as read
-from then on: readers count the rows that it does not cover, which are few. `settle` goes through the covered rows in
-short transactions, sets their `read_at`, and sends the deltas as for any other change. So the stored number and the
-deltas always add up to the rows without `read_at`, and are right again when the mark goes.
+`mark_all` takes the same time for ten notifications and for ten million. The notifications that the mark covers
+(`ReadMark`) count as read from then on. Readers count the rows that the mark does not cover, which are few. `settle`
+goes through the covered rows in short transactions, sets their `read_at`, and sends the deltas as for any other change.
+So the stored number and the deltas always add up to the count of rows without `read_at`, which is the unread number
+again when the mark is removed.
 """
 
 import math
@@ -20,7 +21,7 @@ from weir.postgres.timeline import gate
 
 BATCH = 5_000  # rows of one short transaction
 MARKS_AT_ONCE = 100
-RENEWED_AFTER_S = 5.0  # of a lease of half a minute
+RENEWED_AFTER_S = 5.0  # how often a recovery renews its lease, which lasts half a minute
 
 
 class OldMark(NamedTuple):
@@ -31,7 +32,7 @@ class OldMark(NamedTuple):
 
 
 class SettledRows(NamedTuple):
-    """How many rows were changed, and the last one's id; None if there were none."""
+    """How many rows were changed (by adopt_marked: looked at), and the id of the last one; None if there were none."""
 
     changed: int
     last_id: int | None
@@ -48,7 +49,7 @@ UNCOVERED = Statement("uncovered", returns=int, commits=False)
 
 
 def mark_all(user_id: UserKey) -> None:
-    """Mark as read all of the user's notifications that this transaction sees, and no others."""
+    """Mark as read all notifications of the user that this transaction sees, and no others."""
     with transaction.atomic():
         LOCK_READ_MARKS(user=user_id)
         [changed] = SET_READ_MARK(user=user_id)
@@ -64,8 +65,8 @@ def newest_uncovered(user_id: UserKey, before: int | None, limit: int) -> list[i
 def settle(within_s: float = math.inf) -> int:
     """Set `read_at` of the rows that marks cover, the oldest mark first; return how many rows were changed.
 
-    No other batch begins after `within_s`; the next call goes on. May be killed at any point, and run twice at the same
-    time. Raises database errors.
+    No other batch begins after `within_s` seconds; the next call goes on. May be killed at any point, and may run twice
+    at the same time. Raises database errors.
     """
     settled, give_up_at = 0, time.monotonic() + within_s
     for mark in OLDEST_READ_MARKS(most=MARKS_AT_ONCE):
@@ -78,9 +79,9 @@ def settle(within_s: float = math.inf) -> int:
 def adopt(below: int) -> None:
     """Adopt all marks, and all notifications with ids below this one, as if this cluster had written them.
 
-    For a copy of a database in another cluster, which has transaction ids of its own. Afterwards, rows that the marks
-    cover have their `read_at`, and the marks are gone. Works in short transactions, which may be repeated. Is part of a
-    recovery, whose lease it renews. Raises database errors.
+    This is for a copy of a database in another cluster, which has transaction ids of its own. Afterwards, the rows that
+    the marks covered have a `read_at`, and the marks are gone. Works in short transactions, which may be repeated. Is a
+    part of a recovery, and renews the recovery's lease. Raises database errors.
     """
     _settle_all()
     after: int | None = 0
@@ -92,7 +93,7 @@ def adopt(below: int) -> None:
 
 
 def _settle_all() -> None:
-    """Settle until a round changes no row and removes no mark: rows that others hold locked are left."""
+    """Settle until a round changes no row and removes no mark. Rows that other transactions have locked may be left."""
     marks = ReadMark.objects.count()
     while True:
         settled, left = settle(RENEWED_AFTER_S), ReadMark.objects.count()

@@ -12,12 +12,12 @@ from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 from weir.redis_link import outages
 
-MOST_COUNTED = 10_000  # rows of one user, if rows have to be counted
-TRIES = 3  # for a page whose notifications are being marked as read meanwhile
+MOST_COUNTED = 10_000  # rows of a user that are counted, if rows have to be counted
+TRIES = 3  # to read a page whose notifications are marked as read meanwhile
 
 
 class KnownNumber(NamedTuple):
-    """What PostgreSQL knows of a user's unread number; `counted` rows are given if the stored one is not trusted."""
+    """What PostgreSQL knows of a user's unread number; `counted` is None if the sum of number and deltas is right."""
 
     user_id: UserKey
     unread_count: int
@@ -30,9 +30,9 @@ class KnownNumber(NamedTuple):
 class Sum(NamedTuple):
     """A user's unread number, and the part of it that Redis has.
 
-    `incarnation` is empty if the number is not the sum of what is stored and what Redis has: rows were counted, or the
-    current transaction has changed some. `delta` is the user's delta in the open `epoch`; the number includes it, and
-    all deltas before it.
+    `incarnation` is empty if the number is not the sum of the stored number and Redis' deltas, because rows were
+    counted, or the current transaction has changed rows. `delta` is the user's delta in the open `epoch`. The number
+    includes this delta and all earlier ones.
     """
 
     unread: int
@@ -58,13 +58,13 @@ def unread_count(user_id: UserKey) -> int:
 
 
 def unread_counts(user_ids: Iterable[UserKey]) -> dict[UserKey, int]:
-    """Return each user's unread number: one call to Redis and one query for 5,000 users.
+    """Return each user's unread number; this takes one call to Redis and one query for each 5,000 users.
 
-    A number includes every committed transaction whose delta was sent; a delta is sent before the call that committed
-    returns. The number also includes what the current transaction has changed so far. If Redis cannot be reached, or
-    lost deltas that are not reconciled yet, rows are counted instead, up to 10,000 a user. A user who has more is shown
-    the stored number with what Redis has, or 10,000 if that is less. Inside a REPEATABLE READ or SERIALIZABLE
-    transaction the parts of a number may be of different moments.
+    A number includes every committed transaction whose delta was sent. A delta is sent before the call that commits
+    returns. The number also includes the changes that the current transaction has made so far. If Redis cannot be
+    reached, or lost deltas that are not reconciled yet, rows are counted instead, up to 10,000 for each user. If a user
+    has more, the number is the sum of the stored number and Redis' deltas, and at least 10,000. Inside a REPEATABLE
+    READ or SERIALIZABLE transaction the parts of a number may be of different moments.
     """
     users = user_keys.distinct(user_ids)
     numbers: dict[UserKey, int] = {}
@@ -91,10 +91,11 @@ def unread_sum(user_id: UserKey) -> Sum:
 
 
 def _look(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]:
-    """Look at Redis first: then an epoch that is flushed and dropped in between is in the stored number.
+    """Read Redis first, and then PostgreSQL, so that the stored number has an epoch that is flushed in between.
 
-    If the open epoch was flushed already, that happened in between, or Redis came back older than it was. The second
-    look tells the two apart: if its open epoch was flushed, too, Redis came back older, and rows are counted.
+    If PostgreSQL says that the open epoch was flushed already, this happened in between, or Redis came back older than
+    it was. A second look distinguishes the two: if the open epoch that it sees was flushed, too, Redis came back older,
+    and rows are counted.
     """
     peek, rows = _look_once(users)
     if peek.incarnation and rows[0].is_passed:
@@ -118,9 +119,10 @@ def _look_once(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNum
 
 
 def _shown(row: KnownNumber, peek: counters.Peek, pending: int) -> int:
-    """Return the count of the rows, if they were counted; if there are more than are counted, the greater number.
+    """Return the number to show: the count of the rows, if they were counted, and otherwise the sum.
 
-    The stored number includes rows that a read mark covers, so it says nothing about a user who has a mark.
+    If counting stopped at MOST_COUNTED, the greater of the two is shown. For a user with a read mark it is always the
+    count, because the sum includes the rows that the mark covers.
     """
     known = max(0, row.unread_count + peek.after(row.epoch, row.user_id) + pending)
     if row.counted is None:
@@ -131,9 +133,9 @@ def _shown(row: KnownNumber, peek: counters.Peek, pending: int) -> int:
 def unread_by_kind(user_id: UserKey) -> dict[str, int]:
     """Return the user's unread numbers by kind; kinds without unread notifications are left out.
 
-    The rows are counted, in one statement of the current transaction, with what it has changed so far. Redis is not
-    asked, and no number is late. If a user has more than 10,000 unread notifications, the 10,000 that became unread
-    last are counted. A call reads the rows that it counts; `unread_count` costs the same however many there are.
+    One statement counts the rows as the current transaction sees them, with its own changes so far. Redis is not asked,
+    and no number is late. If a user has more than 10,000 unread notifications, the 10,000 that became unread last are
+    counted. A call reads all rows that it counts, while `unread_count` costs the same for any number of rows.
     """
     parameters = {"user": user_keys.clean(user_id), "most_counted": MOST_COUNTED}
     found = BY_KIND(**parameters)
@@ -143,9 +145,9 @@ def unread_by_kind(user_id: UserKey) -> dict[str, int]:
 def page(
     user_id: UserKey, *, before: int | None = None, limit: int = 20, unread_only: bool = False
 ) -> list[Notification]:
-    """Return the user's newest notifications: of all, or of those before the notification with the id `before`.
+    """Return the user's newest notifications; with `before`, the newest before the notification with this id.
 
-    The next page begins before the id of this page's last notification, so a page costs the same however far back it
+    For the next page, `before` is the id of this page's last notification. So a page costs the same however far back it
     is. Raises ValueError for a limit below 1.
     """
     if limit < 1:
@@ -155,9 +157,10 @@ def page(
 
 
 def _newest_unread(user_id: UserKey, before: int | None, limit: int) -> list[Notification]:
-    """Read the page in one statement, which also tells whether a read mark covers some of it. Most users have none.
+    """Read the page in one statement, which also says whether a read mark covers some of it. Most users have no mark.
 
-    Otherwise, look up the rows that the mark does not cover, and again if some were read before they are fetched.
+    If a mark covers some rows, look up the ids of rows that it does not cover, and fetch these rows. If some of them
+    were read meanwhile, do so again.
     """
     shown = _newest(user_id, before, limit, read_at__isnull=True)
     for _ in range(TRIES):

@@ -19,18 +19,18 @@ from weir.postgres.moments import in_utc
 from weir.postgres.statements import Statement
 
 AT_ONCE = 50_000  # users in one statement
-MOST_MARKED = 1_000  # notifications that mark_all_read changes one by one: some ten milliseconds
-TRIES = 3  # the row that made the first try fail may be deleted before it is read
+MOST_MARKED = 1_000  # notifications that mark_all_read changes without a read mark: this takes some ten milliseconds
+TRIES = 3  # to write or find a row: the row that made one try fail may be deleted before the next try reads it
 
 
 class UnmarkedRows(NamedTuple):
-    """How many notifications were read, and how many of these had a `read_at`; a read mark covered the others."""
+    """How many notifications were read, and how many of these had a `read_at`. A read mark covered the others."""
 
     changed: int
     counted: int
 
 
-# Returns None if there are too many: none was changed.
+# Returns None, and changes nothing, if there are too many notifications.
 MARK_ALL_READ: Statement[int | None] = Statement("mark_all_read", returns=int, commits=False, prepare=True)
 MARK_READ = Statement("mark_read", returns=int, commits=False, prepare=True)
 MARK_UNREAD = Statement("mark_unread", row=UnmarkedRows, commits=False, prepare=True)
@@ -50,11 +50,11 @@ def notify(
 ) -> Notification:
     """Write one notification for one user.
 
-    If one of the user's notifications, read or unread, has the `dedupe_key`, it is returned, and nothing is written. A
-    call waits for another transaction that has just written the key. The notification is deleted at `expires_at`, which
-    must have a time zone, about ten seconds late at most; soon, if that time is past. Raises ValueError for a
-    `dedupe_key` that is not text, empty, or longer than 255 characters, and for a time without a zone, or outside of
-    the years 1 to 9999 of UTC.
+    If one of the user's notifications, read or unread, has the `dedupe_key`, that notification is returned, and nothing
+    is written. A call waits for another transaction that has just written the key. The notification is deleted at
+    `expires_at`, which must have a time zone, or about ten seconds later at most. If `expires_at` is past already, the
+    notification is deleted soon. Raises ValueError for a `dedupe_key` that is not text, empty, or longer than 255
+    characters, and for a time that has no zone, or is outside the years 1 to 9999 of UTC.
     """
     _check_dedupe_key(dedupe_key)
     expires_at = in_utc("expires_at", expires_at)
@@ -85,7 +85,7 @@ def _is_dedupe_key(key: object) -> bool:
 
 def _write_once(write: Callable[[], Notification], having_the_key: QuerySet[Notification]) -> Notification:
     for _ in range(TRIES - 1):
-        with suppress(IntegrityError):  # another transaction was first
+        with suppress(IntegrityError):  # another transaction wrote the key first
             return _first_or_written(having_the_key, write)
     return _first_or_written(having_the_key, write)
 
@@ -107,10 +107,10 @@ def notify_many(
     dedupe_key: str | None = None,
     expires_at: datetime | None = None,
 ) -> int:
-    """Write one notification for each of many users; returns how many. All or none, in few statements.
+    """Write one notification for each of many users; returns how many were written. Writes all of them or none.
 
-    100,000 users take two statements. `dedupe_key` and `expires_at` are as for `notify`: users who have a notification
-    with this key are left out.
+    100,000 users take two statements. `dedupe_key` and `expires_at` mean the same as for `notify`. Users who have a
+    notification with this key are left out.
     """
     _check_dedupe_key(dedupe_key)
     expires_at = in_utc("expires_at", expires_at)
@@ -138,7 +138,8 @@ def _write_all(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
 def _write_all_once(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
     """Return the users who had no notification with the key.
 
-    Of two calls at the same time, only one waits for the other: users are sorted here, whatever PostgreSQL's collation.
+    Two calls at the same time cannot deadlock, because both write the users in the same order. The users are sorted
+    here, so that the order does not depend on PostgreSQL's collation.
     """
     return [user for part in _parts(sorted(users)) for user in NOTIFY_ONCE(**values, users=part)]
 
@@ -151,7 +152,8 @@ def _parts(users: list[UserKey]) -> Iterator[str]:
 def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
     """Mark these notifications of the user as read; returns how many were unread before.
 
-    If two calls mark the same notification at the same time, one counts it. Other users' notifications stay unchanged.
+    If two calls mark the same notification at the same time, only one of them counts it. Other users' notifications do
+    not change.
     """
     user, since = user_keys.clean(user_id), time.monotonic()
     [changed] = MARK_READ(user=user, ids=list(ids))
@@ -160,11 +162,11 @@ def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
 
 
 def mark_all_read(user_id: UserKey) -> int:
-    """Mark all of the user's notifications as read; returns how many were unread. New ones stay unread.
+    """Mark all of the user's notifications as read; returns how many were unread. New notifications stay unread.
 
-    Notifications of transactions that have not committed yet are new, too. Up to 1,000 are changed one by one. More are
-    covered by one row, a `ReadMark`; then the number returned is the one that `unread_count` showed, and `read_at`
-    follows within seconds.
+    Notifications of transactions that have not committed yet count as new, too. Up to 1,000 notifications are changed
+    directly. More are covered by one row, a `ReadMark`. In this case the returned number is what `unread_count` showed,
+    and each `read_at` is set within seconds.
     """
     user, since = user_keys.clean(user_id), time.monotonic()
     [changed] = MARK_ALL_READ(user=user, most=MOST_MARKED)

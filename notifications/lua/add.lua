@@ -1,7 +1,8 @@
--- Add deltas to the open epoch, unless it is too late, or the network repeats a call. KEYS: open, calls.
+-- Add deltas to the open epoch, unless the deadline is over, or the network has repeated a call. KEYS: open, calls.
 -- ARGV: deadline, connection, user, delta, user, delta, ...
--- Deadline and answer are times by Redis' clock, in microseconds. The answer is negative if it was too late.
--- The deadlines of one connection only grow. So a call whose deadline is not above the connection's last one was done.
+-- Deadline and answer are times on Redis' clock, in microseconds. The answer is negative if the deadline was over.
+-- The deadlines of one connection only grow. So a call whose deadline is not above the connection's last one was
+-- executed before.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[1]) then

@@ -1,5 +1,5 @@
 -- Record that PostgreSQL's part of unread numbers has changed. KEYS: watch. ARGV: a random version.
--- The state that was noted of PostgreSQL stays, and expires when it would have.
+-- The recorded state of PostgreSQL's part stays, and expires at the same time as without this call.
 local kept = redis.pcall('GET', KEYS[1])
 local marker, text = string.match(type(kept) == 'string' and kept or '', '^(%S+) %S+ (.*)$')
 if marker then

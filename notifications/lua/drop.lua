@@ -1,7 +1,8 @@
--- Remove a sealed epoch that PostgreSQL has. KEYS: sealed, deltas, past. ARGV: the epoch.
--- Does nothing if another epoch is sealed: another flusher dropped this one long ago.
--- An epoch of up to 10,000 entries, a megabyte, is kept for polls (poll.lua), in place of the epoch eight before it. It
--- gets one more member, which is not a user. RENAME comes first, as in seal.lua: a full Redis then does the rest, too.
+-- Remove a sealed epoch whose deltas PostgreSQL has. KEYS: sealed, deltas, past. ARGV: the epoch.
+-- Does nothing if this epoch is not sealed any more, because another flusher has dropped it.
+-- An epoch of up to 10,000 entries, which take a megabyte, is kept for polls (poll.lua). It replaces the epoch that is
+-- eight epochs older, and gets one more member, which is not a user. RENAME comes first, as in seal.lua, so that a full
+-- Redis executes the other commands, too.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
     return 0
 end

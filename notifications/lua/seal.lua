@@ -1,7 +1,8 @@
--- Close the open epoch, if it has deltas, and open the next. KEYS: epoch, open, sealed, deltas, calls.
--- At most one epoch is sealed at a time. Returns {epoch, fresh} of it: fresh is 1 if this call sealed it, 0 if it was
--- sealed before (its flusher is at work, or died). Returns nil if there is nothing to flush.
--- Calls past their deadline are forgotten: `add` would refuse them anyway.
+-- Seal the open epoch, if it has deltas and no epoch is sealed yet, and open the next epoch.
+-- KEYS: epoch, open, sealed, deltas, calls.
+-- Returns {epoch, fresh} of the sealed epoch: `fresh` is 1 if this call sealed it, and 0 if it was sealed before (its
+-- flusher is at work, or died). Returns nil if there is nothing to flush.
+-- Calls past their deadline are forgotten, because add.lua would refuse to repeat them anyway.
 -- RENAME comes first: a full Redis refuses a script whose first write needs memory, but not the writes after the first.
 local sealed = redis.call('GET', KEYS[3])
 if sealed then

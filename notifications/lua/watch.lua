@@ -1,7 +1,7 @@
--- Record, for ten seconds, what PostgreSQL alone decides of unread numbers; return the marker of the server's run.
--- KEYS: watch. ARGV: that state, as a text; a random version, in case the text has changed; a marker, or nothing.
--- Without a marker, the stored one stays. Returns '' if none is stored, or the server is full: nothing was recorded.
--- A Redis that is full, or takes no writes, records nothing: that is not an outage of Redis.
+-- Record, for ten seconds, the state of PostgreSQL's part of unread numbers; return the marker of the server's run.
+-- KEYS: watch. ARGV: the state, as a text; a random version, in case the text has changed; a marker, or nothing.
+-- If no marker is given, the stored marker stays. Returns '', and records nothing, if no marker is given or stored, or
+-- if Redis is full or takes no writes, which does not count as an outage of Redis.
 local kept = redis.pcall('GET', KEYS[1])
 local marker, version, text = string.match(type(kept) == 'string' and kept or '', '^(%S+) (%S+) (.*)$')
 if ARGV[3] ~= '' then

@@ -1,4 +1,4 @@
-"""Whether a tick of unread numbers would find anything to do: what beat asks (`weir.workers.beat.work`)."""
+"""Answers beat's question whether a tick of unread numbers would find anything to do (`weir.workers.beat.work`)."""
 
 from typing import Final
 
@@ -8,12 +8,12 @@ from weir.notifications.removal.expiry import EXPIRE_HAS_WORK
 from weir.workers import task_names
 from weir.workers.beat import work
 
-# Where no flush has come for ten seconds, each poll of an open page asks PostgreSQL (`weir.notifications.watching`).
+# If no flush runs for ten seconds, each poll of an open page asks PostgreSQL (`weir.notifications.watching`).
 FLUSHED_EVERY_S: Final = 6.0
 
 
 def connect() -> None:
-    """Have beat ask before it sends these ticks."""
+    """Make beat ask before it sends these ticks."""
     work.ask_before(task_names.FLUSH_UNREAD, _has_deltas, sent_every_s=FLUSHED_EVERY_S)
     work.ask_before(task_names.SETTLE_UNREAD, work.answer_of(SETTLE_HAS_WORK))
     work.ask_before(task_names.EXPIRE_NOTIFICATIONS, work.answer_of(EXPIRE_HAS_WORK))
@@ -23,4 +23,4 @@ def _has_deltas() -> bool:
     try:
         return counters.waiting() > 0
     except counters.RedisUnreachable:
-        return True  # a flush logs it
+        return True  # the flush logs that Redis cannot be reached

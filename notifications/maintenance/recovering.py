@@ -1,6 +1,6 @@
-"""What a recovery does to notifications (`weir.workers.recovery.signals`): numbers are not trusted, read marks adopted.
+"""What a recovery (`weir.workers.recovery.signals`) does to notifications: it distrusts numbers, and adopts read marks.
 
-Each may be done twice, and raises database errors, for which the recovery begins anew.
+Each of the two may be done twice, and raises database errors, after which the recovery begins anew.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from weir.workers.recovery.signals import cluster_changed, postgresql_went_back
 
 
 def connect() -> None:
-    """Be told by a recovery."""
+    """Connect the receivers of a recovery's signals."""
     postgresql_went_back.connect(_distrust, dispatch_uid="weir.notifications")
     cluster_changed.connect(_adopt, dispatch_uid="weir.notifications")
 
@@ -23,5 +23,5 @@ def _distrust(**_signal: Any) -> None:
 
 
 def _adopt(first_ids: Mapping[str, int], **_signal: Any) -> None:
-    """Have read marks go by the rows that this cluster writes, whose ids begin here."""
+    """Adopt read marks and notifications that the former cluster wrote: ids of this cluster begin at `first_ids`."""
     read_marks.adopt(first_ids[Notification._meta.db_table])  # noqa: SLF001  documented

@@ -1,4 +1,4 @@
-"""Users whose notifications changed lately: their process may have died before it sent the delta."""
+"""Users whose notifications changed lately: the process that changed them may have died before it sent the delta."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from weir.notifications.user_keys import UserKey
 from weir.postgres import moments
 from weir.postgres.statements import Statement
 
-SETTLED_S = 30.0  # age at which changes are looked at; longer transactions are left to the full scan
+SETTLED_S = 30.0  # age at which changes are looked at; the full scan finds those of longer transactions
 
 
 class Change(NamedTuple):
-    """A notification that changed, its user, and the stored number."""
+    """A notification that changed, its user, and the user's stored number."""
 
     changed_at: datetime
     id: int
@@ -26,9 +26,10 @@ CHANGED_USERS = Statement("changed_users", row=Change, commits=True)
 
 
 def pages(cursors: Cursors) -> Pages:
-    """Go through the changes after the cursor, in the order of time and id: those of one statement may be many pages.
+    """Go through the changes after the cursor, in the order of time and id.
 
-    Changes that become old enough meanwhile are left to the next pass.
+    The changes of one statement have one time, and may fill many pages: hence the id. Changes that become old enough
+    meanwhile are left to the next pass.
     """
     until = moments.now() - timedelta(seconds=SETTLED_S)
     changed_at, last_id = cursors.changes_until, cursors.changes_until_id

@@ -1,4 +1,4 @@
-"""Users with a doubt: a delta is known to be missed or late. The oldest first."""
+"""Users with a doubt, because a delta was missed or late, or could not be judged. The oldest doubts come first."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from weir.postgres.statements import Statement
 
 
 class OldestDoubt(NamedTuple):
-    """A user whose number may be wrong, since when, and the stored number."""
+    """A user whose number may be wrong, the time since which it may be, and the stored number."""
 
     user_id: UserKey
     noted_at: datetime
@@ -26,7 +26,7 @@ OLDEST_DOUBTS = Statement("oldest_doubts", row=OldestDoubt, commits=True)
 
 
 def pages() -> Pages:
-    """Go through all doubts that are there now; those that are noted again meanwhile are left to the next pass."""
+    """Go through all doubts that exist now. Doubts that are noted again meanwhile are left to the next pass."""
     until = moments.now()
     after: OldestDoubt | None = None
     while True:
@@ -45,11 +45,11 @@ def pages() -> Pages:
 
 
 def note(users: Collection[UserKey]) -> None:
-    """Make the next passes look at these users; readers count their rows until then."""
+    """Make the next pass look at these users. Until a pass can judge them, readers count their rows."""
     NOTE_DOUBTS(users=user_keys.array(users))
 
 
 def clear(noted: Mapping[UserKey, datetime]) -> None:
-    """End the doubts of users who were looked at, except those that were noted again since."""
+    """End the doubts of users who were looked at, except doubts that were noted again since `noted`."""
     if noted:
         CLEAR_DOUBTS(users=user_keys.array(noted), noted=list(noted.values()))

@@ -1,10 +1,11 @@
-"""Drift: by how much users' numbers differ from the count of their unread rows, and how that is repaired.
+"""Drift: by how much users' numbers differ from the count of their unread rows, and how drift is repaired.
 
-A difference need not be drift. The delta of a committed transaction may still be on its way to Redis, which looks the
-same as a transaction whose process died in between. So a difference counts as drift when it was the same in four looks,
-a second apart, and nothing moved: neither rows nor number. If a user differs and moves, this cannot be decided: the
-user becomes a doubt, and readers count the user's rows until a later pass can decide. A process that is stopped for
-longer than four looks take, and sends its delta late, notes a doubt itself.
+A difference need not be drift. The delta of a committed transaction may still be on its way to Redis. This looks the
+same as a transaction whose process died before it sent the delta. So a difference counts as drift only if it was the
+same in four looks, a second apart, and neither rows nor number changed between them. If a user's number differs, and
+something changed, this cannot be decided. Then the user becomes a doubt, and readers count the user's rows until a
+later pass can decide. A process that is stopped for longer than four looks take, and sends its delta late, notes a
+doubt itself.
 """
 
 import time
@@ -20,7 +21,7 @@ from weir.postgres import bounded
 from weir.postgres.statements import Statement
 
 LOOKS, APART_S = 4, 1.0
-TRIES = 5  # for users whose deltas change in the milliseconds between two peeks
+TRIES = 5  # to look at users whose deltas change in the milliseconds between two peeks
 
 
 class StoredNumber(NamedTuple):
@@ -46,7 +47,7 @@ STORED_UNREAD = Statement("stored_unread", row=StoredNumber, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drift:
-    """A number that differs from its rows by `drift`, with all that was compared: if two are equal, nothing moved."""
+    """A number that differs from its rows by `drift`, with all compared values: if two are equal, nothing changed."""
 
     user_id: UserKey
     drift: int
@@ -58,14 +59,14 @@ class Drift:
 
 @dataclass(kw_only=True, slots=True)
 class DriftLook:
-    """Users whose numbers differ from their rows, and those whose deltas changed meanwhile; all others are right."""
+    """Users whose numbers differ from their rows, and users whose deltas changed meanwhile; all others are right."""
 
     differing: dict[UserKey, Drift] = field(default_factory=dict)
     moving: set[UserKey] = field(default_factory=set)
-    ended_at: float = field(default=0.0, compare=False)  # of time.monotonic()
+    ended_at: float = field(default=0.0, compare=False)  # time.monotonic() at the end of the look
 
     def add(self, other: "DriftLook") -> None:
-        """Make one look of two that followed each other."""
+        """Add a look that followed this one, so that the two become one."""
         self.differing.update(other.differing)
         self.moving.update(other.moving)
         self.ended_at = other.ended_at
@@ -78,9 +79,9 @@ def _nothing() -> None:
 def look(
     user_ids: Iterable[UserKey], *, incarnation: str = "", before_each: Callable[[], None] = _nothing
 ) -> DriftLook:
-    """Compare these users' numbers with their rows, each at one moment; 5,000 at a time.
+    """Compare these users' numbers with their rows, 5,000 users at a time, and each user as of one moment.
 
-    Raises `counters.RedisUnreachable`, also if Redis has another incarnation than this one.
+    Raises `counters.RedisUnreachable`, also if an `incarnation` is given and Redis has another one.
     """
     users, seen = list(user_ids), DriftLook()
     for start in range(0, len(users), counters.AT_ONCE):
@@ -98,10 +99,10 @@ def look(
 def stands(
     looks: Iterable[DriftLook], *, incarnation: str = "", before_each: Callable[[], None] = _nothing
 ) -> tuple[list[Drift], set[UserKey]]:
-    """Look again at the users who differ: return the drifts that stayed the same, and the users who are undecided.
+    """Look again at the users who differ; return the drifts that stayed the same, and the users who are undecided.
 
-    Takes a few seconds, or no time if nothing differs. If there are many users, looking at the others is the pause
-    between two looks at the same user. Raises `counters.RedisUnreachable`.
+    Takes a few seconds, or no time if no user differs. If there are many users, the time between two looks at a user is
+    spent on looking at the others. Raises `counters.RedisUnreachable`.
     """
     standing, unsure = [seen for seen in looks if seen.differing], set[UserKey]()
     for _ in range(LOOKS - 1):
@@ -121,15 +122,15 @@ def _wait_until_apart(looked_at: float) -> None:
 
 
 def repair(drifts: Collection[Drift]) -> set[UserKey]:
-    """Add each drift to its stored number, if that has not changed; return the users whose numbers were repaired."""
-    # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
+    """Add each drift to its stored number, if this has not changed; return the users whose numbers were repaired."""
+    # Two transactions, because one that locks some users in order, and then others, could deadlock with a flush.
     repaired = _repair(drifts)
     missing = [found for found in drifts if found.user_id not in repaired and not found.epoch]
     return repaired | _repair(missing, had=False)
 
 
 def _repair(drifts: Collection[Drift], *, had: bool = True) -> set[UserKey]:
-    """Repair the numbers of users who had a stored one, or of those who had none."""
+    """Repair the numbers of users who had a stored number, or (not `had`) of users who had none."""
     return set(
         REPAIR(
             users=user_keys.array(found.user_id for found in drifts),
@@ -141,16 +142,16 @@ def _repair(drifts: Collection[Drift], *, had: bool = True) -> set[UserKey]:
 
 
 def _look_once(user_ids: Collection[UserKey], incarnation: str, differing: dict[UserKey, Drift]) -> list[UserKey]:
-    """Add the users who differ to `differing`; return those whose deltas changed between two peeks.
+    """Add the users who differ to `differing`; return the users whose deltas changed between two peeks.
 
-    Stored numbers and rows are those of one snapshot, which is taken between the two peeks, and the rows are counted
-    after both. So the peeks are milliseconds apart, however many rows there are.
+    Stored numbers and rows are read from one snapshot, which is taken between the two peeks. The rows are counted after
+    both peeks. So the peeks are milliseconds apart, however many rows there are.
     """
     users = list(user_ids)
     before = _peek(users, incarnation)
     with transaction.atomic(durable=True):
         ONE_SNAPSHOT()
-        bounded.without_limit()  # a user with too many rows for the limit could never be judged
+        bounded.without_limit()  # otherwise a user whose rows take longer to count than the limit could never be judged
         stored = {row.user_id: row for row in STORED_UNREAD(users=user_keys.array(users))}
         moving = _moved(before, _peek(users, incarnation))
         still = [user_id for user_id in users if user_id not in moving] if moving else users

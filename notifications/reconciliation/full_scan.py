@@ -1,7 +1,7 @@
-"""The full scan: all users, slice by slice, in the order of their ids.
+"""The full scan: goes through all users, slice by slice, in the order of their ids.
 
-It compares stored numbers with rows. Users whose number and rows differ need a closer look, and so do users with live
-deltas: a delta can hide a drift, if their sum is 0.
+It compares stored numbers with rows. Users whose number and rows differ need a closer look. So do users with live
+deltas, because a delta can hide a drift if the sum of the two is 0.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,9 +15,9 @@ from weir.postgres.statements import Statement
 
 
 class Slice(NamedTuple):
-    """The users of a slice, and those whose stored number differs from their rows, or whose rows are too many.
+    """The users of a slice, and which of them have a stored number that differs from their rows, or too many rows.
 
-    `last_user` is None if the slice has all users that are left.
+    `last_user` is None if no users follow those of the slice.
     """
 
     last_user: UserKey | None
@@ -48,7 +48,7 @@ def pages(after: UserKey | None = None) -> Pages:
 
 
 def _live(users: Sequence[UserKey]) -> set[UserKey]:
-    """Return those of the users who have live deltas."""
+    """Return which of the users have live deltas."""
     live: set[UserKey] = set()
     for start in range(0, len(users), counters.AT_ONCE):
         live.update(*counters.peek(users[start : start + counters.AT_ONCE]).deltas.values())
@@ -56,7 +56,7 @@ def _live(users: Sequence[UserKey]) -> set[UserKey]:
 
 
 def _flushed_since(epoch: int, users: Collection[UserKey]) -> set[UserKey]:
-    """Return the users whose deltas were live when the slice was compared, and are in their stored numbers by now."""
+    """Return the users whose deltas were live when the slice was compared, and were flushed since this epoch."""
     if flush.highest_epoch() == epoch:
         return set()
     return set(FLUSHED_USERS(users=user_keys.array(users), epoch=epoch))

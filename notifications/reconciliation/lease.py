@@ -1,6 +1,7 @@
-"""The lease of a pass, and the cursors that say how far reconciliation has come: both in one row.
+"""The lease of a pass, and the cursors that say how far reconciliation has come. Both are in one row.
 
-A pass renews its lease before each step. If another pass has taken the lease, it stops: it changes nothing more.
+A pass renews its lease before each step. If it finds that another pass has taken the lease, it stops, and changes
+nothing more.
 """
 
 from collections.abc import Mapping
@@ -12,15 +13,15 @@ from typing import Any, NamedTuple, Self
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 
-LEASE_S = 15.0  # longer than a step takes; after a kill no pass runs for this time
+LEASE_S = 15.0  # longer than a step takes; after a pass was killed, no other begins for this time
 
 
 class Lost(Exception):
-    """Another pass has begun."""
+    """Another pass has taken the lease."""
 
 
 class BegunPass(NamedTuple):
-    """How far the last pass came, and the lease of this one."""
+    """How far the last pass came, and the end of this pass' lease."""
 
     trusted: bool
     changes_until: datetime
@@ -30,7 +31,7 @@ class BegunPass(NamedTuple):
 
 
 class KeptLease(NamedTuple):
-    """Whether Redis is trusted, how long the last whole full scan took, how far changes were looked at; the lease."""
+    """Whether Redis is trusted, how long the last full scan took, how far changes were looked at; the lease's end."""
 
     trusted: bool
     scan_took: timedelta | None
@@ -50,7 +51,7 @@ class Cursors:
     changes_until: datetime
     changes_until_id: int
     scanned_until: UserKey | None
-    scan_done: bool = False  # a full scan has ended: changes from before its beginning have been looked at, too
+    scan_done: bool = False  # a full scan has ended, so changes from before its beginning need no look
 
 
 @dataclass(kw_only=True, slots=True)
@@ -65,7 +66,7 @@ class Lease:
 
     @classmethod
     def begin(cls, incarnation: str, server_run: str, settled_s: float) -> Self | None:
-        """Take the lease; return None where another process has it."""
+        """Take the lease; return None if another process has it."""
         parameters = {
             "incarnation": incarnation,
             "server_run": server_run,
@@ -84,11 +85,11 @@ class Lease:
         return cls(cursors=cursors, trusted=begun.trusted, _settled_s=settled_s, _until=begun.lease_until)
 
     def keep(self) -> None:
-        """Renew the lease: the next call must follow within LEASE_S. Raises Lost."""
+        """Renew the lease for LEASE_S, within which the next call must follow. Raises Lost."""
         self._write(self.cursors, LEASE_S)
 
     def store(self, reached: Mapping[str, Any]) -> None:
-        """Record how far the pass has come, by fields of Cursors, and renew the lease. Raises Lost."""
+        """Record how far the pass has come, as values for fields of Cursors, and renew the lease. Raises Lost."""
         self._write(replace(self.cursors, **reached), LEASE_S)
 
     def end(self) -> None:
@@ -96,7 +97,7 @@ class Lease:
         self._write(self.cursors, 0.0)
 
     def give_up(self) -> None:
-        """Give the lease back, if it is not lost."""
+        """Give the lease back, unless it is lost."""
         with suppress(Lost):
             self.end()
 

@@ -1,4 +1,4 @@
-"""A page: users to look at together, and what is recorded once this is done."""
+"""A page: users to look at together, and what is recorded once they have been judged."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 
 from weir.notifications.user_keys import UserKey
 
-USERS = 20_000  # of a page: its lists take some megabytes
-ROWS = 500_000  # unread rows of a page's users: they are counted in about a second
+USERS = 20_000  # most users of a page, whose lists then take some megabytes
+ROWS = 500_000  # most unread rows of a page's users; counting them takes about a second
 
 
 class _OfUser(Protocol):
@@ -25,13 +25,13 @@ _Row = TypeVar("_Row", bound=_OfUser)
 class UserPage:
     """Some users of a source.
 
-    `reached` says how far the source has come with this page, by fields of `lease.Cursors`. It is stored when all users
-    of this page, and of the pages before, have been judged. The doubt of a user who is right, or was repaired, ends if
-    it was `noted` at the given time.
+    `reached` says how far the source has come with this page, as values for fields of `lease.Cursors`. It is stored
+    when all users of this page, and of the pages before, have been judged. If a user's number is right, or was
+    repaired, the user's doubt ends, unless it was noted again since the time in `noted`.
     """
 
     users: Collection[UserKey]
-    compared: int  # users, including those who need no look
+    compared: int  # how many users were compared, including those that need no look
     reached: Mapping[str, object] = field(default_factory=dict)
     noted: Mapping[UserKey, datetime] = field(default_factory=dict)
 
@@ -40,9 +40,9 @@ Pages = Iterator[UserPage]
 
 
 def bounded(rows: Sequence[_Row]) -> Sequence[_Row]:
-    """Return the first of these rows, until their users have about ROWS unread notifications by their stored numbers.
+    """Return the first of these rows, whose users have up to ROWS unread notifications according to stored numbers.
 
-    A user who has more is returned, too, but as the only one.
+    If the first user alone has more, the rows of only this user are returned.
     """
     users: set[UserKey] = set()
     unread = 0

@@ -1,8 +1,8 @@
 """Looks at pages of users, gathers those who differ, and repairs their numbers together.
 
-It takes three seconds to tell whether a difference is drift, for one user or for many. So users who differ are gathered
-over the pages, until there are many. How far the pages have come is stored when all users up to there have been judged:
-a process that dies leaves no user out.
+It takes three seconds to decide whether a difference is drift, for one user or for many. So users who differ are
+gathered over several pages, until there are many. How far the pages have come is stored only when all users up to there
+have been judged, so a process that dies leaves no user out.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,9 +18,9 @@ from weir.notifications.reconciliation.page import Pages, UserPage
 from weir.notifications.user_keys import UserKey
 
 MOST = 50_000  # users who differ, in memory: some tens of megabytes
-MOST_ROWS = 2_000_000  # their unread rows, which each further look counts again
-SHOWN = 20  # users in a line of the log
-FIRST = 1_000  # users in a report
+MOST_ROWS = 2_000_000  # unread rows of these users, which each further look counts again
+SHOWN = 20  # users that a line of the log names
+FIRST = 1_000  # users that a report names
 
 log = get_logger(__name__)
 
@@ -29,36 +29,36 @@ log = get_logger(__name__)
 class JudgedUsers:
     """What became of users who were looked at."""
 
-    repaired: dict[UserKey, int]  # by how much, by user; in a dry run, repairs that would have been made
-    doubtful: Collection[UserKey]  # who differed and changed too fast to decide
-    moving: Collection[UserKey]  # who changed so fast that no look was possible
+    repaired: dict[UserKey, int]  # each repaired user's drift; in a dry run, of users who would have been repaired
+    doubtful: Collection[UserKey]  # users who differed, and changed too fast to decide
+    moving: Collection[UserKey]  # users who changed so fast that no look was possible
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repaired:
-    """How many numbers were repaired; by how much, for the first 1,000 users. In a dry run, what would have been."""
+    """How many numbers were repaired; by how much, for the first 1,000 users. In a dry run, what would be repaired."""
 
     users: int = 0
-    first: dict[UserKey, int] = field(default_factory=dict)  # by how much, by user
+    first: dict[UserKey, int] = field(default_factory=dict)  # each user's drift
 
     def plus(self, drifts: Mapping[UserKey, int]) -> "Repaired":
-        """Return the sum of these and others. It names FIRST users at most, however many one statement made wrong."""
+        """Return the sum of this and other drifts. It names at most FIRST users, however many numbers were wrong."""
         first = islice(chain(self.first.items(), drifts.items()), FIRST)
         return Repaired(users=self.users + len(drifts), first=dict(first))
 
 
 @dataclass(kw_only=True, slots=True)
 class _Gathered:
-    """The users who differ, over some pages, and what was seen of them."""
+    """The users of some pages who differ, and what was seen of them."""
 
     looks: list[DriftLook] = field(default_factory=list)
     differing: set[UserKey] = field(default_factory=set)
     moving: set[UserKey] = field(default_factory=set)
-    doubts: dict[UserKey, datetime] = field(default_factory=dict)  # of those who differ: when they were noted
-    rows: int = 0  # of those who differ
+    doubts: dict[UserKey, datetime] = field(default_factory=dict)  # when the doubts of users who differ were noted
+    rows: int = 0  # unread rows of the users who differ
 
     def add(self, seen: DriftLook, noted: Mapping[UserKey, datetime]) -> None:
-        """Add what a look saw of a page, whose doubts were noted at these times."""
+        """Add what a look saw of a page; `noted` has the times at which the page's doubts were noted."""
         self.moving |= seen.moving
         self.differing |= seen.differing.keys()
         self.doubts |= {user_id: noted[user_id] for user_id in seen.differing if user_id in noted}
@@ -69,28 +69,29 @@ class _Gathered:
             self.looks.append(seen)
 
     def are_many(self) -> bool:
-        """Return whether there is no room for more."""
+        """Return whether there are so many users or rows that the users must be judged now."""
         return len(self.differing) >= MOST or self.rows >= MOST_ROWS
 
 
 @dataclass(kw_only=True, slots=True)
 class Repairs:
-    """The users who differ, and wait to be judged.
+    """Gathers the users who differ, and judges them.
 
-    `keep` is called before each step, and ends the work by raising. `store` is called with how far the pages have come.
+    `keep` is called before each step; to end the work, it raises an exception. `store` is called with how far the pages
+    have come.
     """
 
     incarnation: str
     keep: Callable[[], None] = lambda: None
     store: Callable[[Mapping[str, object]], None] = lambda _reached: None
-    doubts_moving: bool = False  # users who cannot be looked at become doubts, too, not only those seen to differ
+    doubts_moving: bool = False  # not only users who differ become doubts, but also those that cannot be looked at
     dry_run: bool = False
     looked_at: int = 0
     _gathered: _Gathered = field(default_factory=_Gathered)
     _reached: dict[str, object] = field(default_factory=dict)
 
     def judge_all(self, pages: Pages) -> Iterator[JudgedUsers]:
-        """Look at all pages; yield what became of their users, as soon as many differ, and at the end."""
+        """Look at all pages. Each time that many users differ, and at the end, yield what became of the users."""
         for page in pages:
             self._look_at(page)
             if self._gathered.are_many():
@@ -111,7 +112,7 @@ class Repairs:
             self._store()
 
     def _judge(self) -> JudgedUsers:
-        """Look again at all who differ, repair the numbers whose drift stands, and note doubts about the others."""
+        """Look again at all users who differ, repair numbers whose drift stays the same, and note the other doubts."""
         gathered, self._gathered = self._gathered, _Gathered()
         standing, unsure = drift.stands(gathered.looks, incarnation=self.incarnation, before_each=self.keep)
         repaired = standing if self.dry_run else list(self._repair(standing))
@@ -126,7 +127,7 @@ class Repairs:
         return judged
 
     def _repair(self, standing: list[Drift]) -> Iterator[Drift]:
-        """Yield the drifts that were repaired; in short transactions, because flushers wait for their rows."""
+        """Repair, and yield the repaired drifts. Transactions are short, because flushers wait for the locked rows."""
         drifts = iter(standing)
         while part := list(islice(drifts, counters.AT_ONCE)):
             self.keep()

@@ -1,7 +1,7 @@
-"""The cap: of a user who has more unread notifications than WEIR_UNREAD_CAP, the oldest unread ones are deleted.
+"""The cap: if a user has more unread notifications than WEIR_UNREAD_CAP, the oldest unread ones are deleted.
 
 A flush knows the numbers that it has just written, and notes the users whose number is above the cap (`Excess`). A note
-stays until its user fits, whatever is killed. Only rows decide what is deleted.
+stays until its user has no more than the cap, even if processes are killed. Only the rows decide what is deleted.
 """
 
 import math
@@ -25,16 +25,16 @@ TRIM = Statement("trim", returns=int, commits=False)
 def trim(within_s: float = math.inf) -> int:
     """Delete the oldest unread notifications of users who have more than WEIR_UNREAD_CAP; returns how many.
 
-    Batches are short, and skip rows that others hold locked: these are left to the next call. So is the rest when
-    `within_s` is over: no other batch begins after it. May be killed at any point, and run by several processes at the
-    same time.
+    Batches are short, and skip rows that other transactions have locked. No other batch begins after `within_s`
+    seconds. The next call deletes the rest. May be killed at any point, and several processes may run this at the same
+    time.
     """
     deleted, give_up_at = 0, time.monotonic() + within_s
     for user_id in NOTED_FOR_CAP(most=MOST_NOTES):
         while time.monotonic() < give_up_at:
             of_batch = _trim_batch(user_id)
             deleted += of_batch
-            if not of_batch:  # the user fits, or others hold all these rows
+            if not of_batch:  # the user has no more than the cap, or other transactions have locked all these rows
                 break
     return deleted
 

@@ -1,4 +1,4 @@
-"""Expiry: a notification with an `expires_at` is deleted soon after it, and its user's number falls with it."""
+"""Expiry: a notification is deleted soon after its `expires_at`; if it was unread, its user's number changes, too."""
 
 import math
 import time
@@ -26,10 +26,11 @@ EXPIRE_HAS_WORK = Statement("expire_has_work", returns=bool, commits=False, prep
 
 
 def delete_expired(within_s: float = math.inf) -> int:
-    """Delete notifications whose `expires_at` is past, and count that; returns how many.
+    """Delete notifications whose `expires_at` is past, and change unread numbers; returns how many were deleted.
 
-    Batches are short, and skip rows that others hold locked. No other batch begins after `within_s`: the rest is left
-    to the next call. May be killed at any point, and run by several processes at the same time.
+    Batches are short, and skip rows that other transactions have locked. No other batch begins after `within_s`
+    seconds: the next call deletes the rest. May be killed at any point, and several processes may run this at the same
+    time.
     """
     deleted, give_up_at = 0, time.monotonic() + within_s
     while True:

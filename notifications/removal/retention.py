@@ -1,4 +1,4 @@
-"""Retention: read notifications are kept for a time that the settings name; unread ones are not deleted here."""
+"""Retention: read notifications are deleted after the time that a setting names. Unread ones are not deleted here."""
 
 import math
 from functools import partial
@@ -19,10 +19,10 @@ KEPT_REPAIRS = 1_000
 def purge(within_s: float = math.inf) -> int:
     """Delete notifications that were read longer ago than WEIR_NOTIFICATION_RETENTION; returns how many.
 
-    Also deletes the notes of epochs that were flushed a day ago, except the note of the highest epoch, and of all
-    repairs but the newest 1,000. No unread number changes, because only read rows are deleted. Batches are short, and
-    skip rows that others hold locked. What each of the three cannot delete in `within_s` is left to the next call. The
-    process may be killed at any point.
+    Also deletes rows of two other tables: FlushedEpoch, of epochs that were flushed more than a day ago, except the
+    highest epoch; and Repair, except the newest 1,000. No unread number changes, because only read notifications are
+    deleted. Batches are short, and skip notifications that other transactions have locked. Each of the three deletions
+    leaves to the next call what it cannot delete in `within_s` seconds. The process may be killed at any point.
     """
     delete = partial(batches.delete, batch=BATCH, within_s=within_s)
     delete(PURGE_EPOCHS, older_than=DAY_S)

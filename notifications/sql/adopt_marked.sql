@@ -1,6 +1,6 @@
--- Look at the next `batch` notifications after the id `after` and below `below`, and remove from the unread ones the id
--- of the transaction that wrote them, which means nothing in this cluster. Returns how many were looked at, and the
--- last id.
+-- Look at the next `batch` notifications with ids after `after` and below `below`. In unread ones, set the id of the
+-- transaction that wrote them, which means nothing in this cluster, to 0. Returns how many were looked at (`changed`),
+-- and the last id.
 WITH page AS MATERIALIZED (
     SELECT id, read_at, changed_xid
     FROM weir_notifications_notification

@@ -1,10 +1,11 @@
 -- Add the deltas of one epoch to the stored numbers, once, however many flushers try.
 --
 -- The row in flushedepoch commits together with the numbers. If the row exists already, the statement writes nothing.
--- It also refuses an epoch at or below the highest that was flushed: a stored number's epoch speaks for all earlier
--- epochs. While another flusher applies an epoch, the statement returns is_busy and writes nothing; it does not wait,
--- because that would keep a worker from other work. Users are written in the order of their ids, which prevents
--- deadlocks. If there is a cap, users whose number is above it are noted; this does not wait, either.
+-- It also refuses an epoch at or below the highest flushed one, because a stored number's epoch says that all earlier
+-- epochs are in the number, too. While another flusher applies an epoch, the statement returns is_busy and writes
+-- nothing. It does not wait, because waiting would keep a worker from other work. Users are written in the order of
+-- their ids, which prevents deadlocks. If there is a cap, users whose number is above the cap are noted, which never
+-- waits, either.
 WITH turn AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(x'466c7573'::int) AS is_mine  -- "Flus"
 ), fresh AS (

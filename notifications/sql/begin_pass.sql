@@ -1,6 +1,6 @@
 -- Take the lease for a pass, for `lease` seconds, unless another reconciler holds it. Returns how far the last pass
--- came, or no row if the lease is taken. Another incarnation of Redis has lost deltas: it is not trusted, and the full
--- scan begins anew.
+-- came, or no row if another reconciler holds the lease. If Redis has another incarnation than before, deltas are lost.
+-- Then Redis is not trusted, and the full scan begins anew.
 INSERT INTO weir_notifications_reconciliation AS last (
     id, incarnation, server_run, trusted, changes_until, changes_until_id, scan_began_at, lease_until
 ) VALUES (
@@ -17,5 +17,5 @@ ON CONFLICT (id) DO UPDATE SET
         THEN last.scan_began_at ELSE excluded.scan_began_at END,
     lease_until = excluded.lease_until
 WHERE last.lease_until < clock_timestamp()
-    OR last.lease_until > excluded.lease_until  -- by a clock that was set back since
+    OR last.lease_until > excluded.lease_until  -- the clock was set back after the lease was taken
 RETURNING trusted, changes_until, changes_until_id, scanned_until, lease_until

@@ -1,8 +1,9 @@
--- How many of a user's notifications of each kind are unread: of the `most_counted` that became unread last.
+-- Return how many of a user's notifications of each kind are unread. Counted are the `most_counted` that became unread
+-- last.
 --
--- Beside a read mark, those that it does not cover are found without the others (unseen changes). The index has them in
--- this order, so no more than `most_counted` are read. Only the table has their kind, so PostgreSQL could read all that
--- the user has first, and sort them, where it expects to need most of them (unknown limit).
+-- If the user has a read mark, the rows that it does not cover are found without reading the others (unseen changes).
+-- The index has these rows in this order, so at most `most_counted` are read. Their kind is only in the table. With a
+-- known limit, PostgreSQL might expect to need most rows, and first read and sort all rows of the user (unknown limit).
 SELECT kind, count(*) AS unread
 FROM (
     SELECT kind

@@ -1,5 +1,6 @@
--- The notifications that changed after `after` and `after_id`, up to `until`: the oldest changes, with their users'
--- stored numbers (few expected, row look-up). All changes of one statement have the same time: the id tells them apart.
+-- Return the notifications that changed after `after` and `after_id`, up to `until`: at most `most`, the oldest changes
+-- first, with the stored numbers of their users (few expected, row look-up). All changes of one statement have the same
+-- time, so the id orders them.
 SELECT change.changed_at, change.id, change.user_id, coalesce(stored.unread_count, 0) AS unread_count
 FROM (
     SELECT changed_at, id, user_id FROM weir_notifications_notification

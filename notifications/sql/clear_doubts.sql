@@ -1,5 +1,5 @@
--- Delete doubts that reconciliation has looked into, except those that were noted again since.
--- They are locked in the order in which note_doubts.sql writes them, which prevents deadlocks.
+-- Delete doubts that reconciliation has looked into, except doubts that were noted again since.
+-- The rows are locked in the order in which note_doubts.sql writes them, which prevents deadlocks.
 WITH old AS (
     SELECT doubt.user_id
     FROM weir_notifications_doubt AS doubt

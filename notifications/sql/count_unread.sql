@@ -1,4 +1,4 @@
--- The counts of some users' unread rows.
+-- Return, for each of these users, the count of rows without `read_at`.
 SELECT
     asked.user_id,
     (

@@ -1,7 +1,7 @@
--- Delete up to `batch` notifications of a forgotten user, with ids above `after`: those that were written before the
--- deletion, or at the same time. Notifications of later transactions are left to a user who came back. Returns how
--- many, how many of these had no `read_at`, and the last id; null if there are none. Without `after`, each batch of a
--- transaction would go through the index entries of all batches before it.
+-- Delete up to `batch` notifications of a forgotten user, with ids above `after`, if they were written before the
+-- user's deletion or at the same time. Notifications of later transactions belong to a user who came back. Returns how
+-- many were deleted, how many of these had no `read_at`, and their last id (NULL if there are none). Without `after`,
+-- each batch of a transaction would go through the index entries of all batches before it.
 WITH these AS (
     SELECT row.id
     FROM weir_notifications_notification AS row

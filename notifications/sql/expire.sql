@@ -1,5 +1,5 @@
--- Delete a batch of the notifications that have expired; rows that others hold locked are skipped. Returns, by user, how
--- many were deleted, and how many of these were unread.
+-- Delete a batch of notifications that have expired. Rows that other transactions have locked are skipped. Returns, for
+-- each user, how many were deleted, and how many of these had no `read_at`.
 WITH expired AS (
     SELECT id FROM weir_notifications_notification
     WHERE expires_at BETWEEN '-infinity' AND statement_timestamp()  -- few expected

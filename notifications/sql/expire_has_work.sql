@@ -1,5 +1,5 @@
--- Whether there is anything to expire: a notification's time is over, or a user is noted who had more than the cap. First
--- row (docs/explanation/sql.md).
+-- Return whether there is anything to delete: a notification has expired, or a user is noted who had more unread
+-- notifications than the cap (first row, docs/explanation/sql.md).
 SELECT (
         SELECT id FROM weir_notifications_notification
         WHERE expires_at BETWEEN '-infinity' AND statement_timestamp()

@@ -1,7 +1,7 @@
--- Forget users who have no notifications, and no deltas in Redis: remove their stored numbers and the notes about them.
--- The snapshot sees all that transactions before `until_xid` wrote, because every one of them has ended.
--- A stored number goes only if it is 0, and if no live epoch is in it: without the row, readers would add that epoch's
--- delta once more. A user with another number is left to reconciliation first, and is looked at again later.
+-- Forget users who have no notifications, and no deltas in Redis: remove their stored numbers and their rows in
+-- forgottenuser. The snapshot sees all rows that transactions before `until_xid` wrote, because each of them has ended.
+-- A stored number is removed only if it is 0, and if no live epoch is in it: without the row, readers would add the
+-- delta of this epoch once more. A user with another number is left to reconciliation, and is looked at again later.
 WITH done AS (
     SELECT forgotten.user_id
     FROM weir_notifications_forgottenuser AS forgotten

@@ -1,4 +1,4 @@
--- Which of some users have a stored number with an epoch after this one (row look-up).
+-- Return which of these users have a stored number with an epoch after `epoch` (row look-up).
 SELECT asked.user_id
 FROM unnest(%(users)s::user_key[]) AS asked(user_id)
 CROSS JOIN LATERAL (

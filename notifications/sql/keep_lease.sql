@@ -1,8 +1,8 @@
 -- Record how far a pass has come, and renew its lease for `lease` seconds. A whole full scan since the incarnation
--- began makes Redis trusted. It has also compared the users of all changes that were `settled` seconds old when it
--- began: the cursor of changes moves there, if it is not as far (docs/explanation/counted.md). Returns no row, and
--- changes nothing, if another reconciler has taken the lease: it may have begun with another incarnation. A lease that
--- has run out can be renewed until another reconciler takes it (fenced write).
+-- began makes Redis trusted. The scan has also compared the users of all changes that were `settled` seconds old when
+-- the scan began. So the cursor of changes moves to this time, if it is earlier (docs/explanation/counted.md). Returns
+-- no row, and changes nothing, if another reconciler has taken the lease, because that one may have found another
+-- incarnation. A lease that has run out can be renewed until another reconciler takes it (fenced write).
 UPDATE weir_notifications_reconciliation SET
     changes_until = CASE WHEN %(scan_done)s
         THEN greatest(%(changes_until)s, scan_began_at - make_interval(secs => %(settled)s::float8))

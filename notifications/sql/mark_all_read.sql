@@ -1,5 +1,5 @@
--- Mark all unread notifications of a user as read, if they are `most` or fewer. `changed` is null, and nothing has
--- changed, if they are more. Rows that a read mark covers are not read for it (unseen changes). Rows are locked as in
+-- Mark all unread notifications of a user as read, if there are at most `most`. If there are more, nothing changes, and
+-- `changed` is NULL. The statement does not read rows that a read mark covers (unseen changes). Rows are locked as in
 -- mark_read.sql.
 WITH found AS MATERIALIZED (
     SELECT id FROM weir_notifications_uncovered(%(user)s::user_key)

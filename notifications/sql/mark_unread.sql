@@ -1,5 +1,6 @@
--- Mark a user's notifications with these ids as unread, if they are read, by their own `read_at` or by a read mark.
--- Otherwise like mark_read.sql. Returns how many were read, and how many of these had a `read_at`.
+-- Mark a user's notifications with these ids as unread, if they are read, because they have a `read_at` or because a
+-- read mark covers them. Otherwise like mark_read.sql. Returns how many were read, and how many of these had a
+-- `read_at`.
 WITH read AS (
     SELECT id, read_at FROM weir_notifications_notification AS row
     WHERE user_id = %(user)s AND id = ANY (%(ids)s::bigint[])

@@ -1,4 +1,4 @@
--- Note a user who is to be forgotten, and remove the read mark.
+-- Record that a user is to be forgotten, and remove the user's read mark.
 WITH mark AS (
     DELETE FROM weir_notifications_readmark WHERE user_id = %(user)s
 )

@@ -1,5 +1,5 @@
--- A page of the users who are to be forgotten, by key, and whether they have notifications that delete_forgotten.sql deletes
--- (few expected, row look-up).
+-- Return a page of the users who are to be forgotten, in the order of their keys, and whether they have notifications
+-- that delete_forgotten.sql deletes (few expected, row look-up).
 SELECT forgotten.user_id, old.has_rows
 FROM weir_notifications_forgottenuser AS forgotten
 CROSS JOIN LATERAL (

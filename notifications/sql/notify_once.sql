@@ -1,6 +1,6 @@
 -- Like notify.sql, but only for users who have no notification with this dedupe key. Returns these users.
--- If another transaction has just written the key for a user, the statement waits for its end. Rows are inserted in
--- the order in which the users are named, the same for all calls, which prevents deadlocks.
+-- If another transaction has just written the key for a user, the statement waits for the end of that transaction. Rows
+-- are inserted in the order of the array. Callers sort it, which prevents deadlocks.
 INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, expires_at, dedupe_key)
 SELECT user_id, %(kind)s, %(title)s, %(body)s, %(url)s, %(expires_at)s::timestamptz, %(dedupe_key)s
 FROM unnest(%(users)s::user_key[]) WITH ORDINALITY AS recipient(user_id, place)

@@ -1,4 +1,5 @@
--- The oldest doubts after `after` that were noted until `until`, and these users' stored numbers (row look-up).
+-- Return the oldest doubts after `after` and `after_user` that were noted up to `until`, with the stored numbers of
+-- their users (row look-up).
 SELECT doubt.user_id, doubt.noted_at, coalesce(stored.unread_count, 0) AS unread_count
 FROM (
     SELECT user_id, noted_at FROM weir_notifications_doubt

@@ -1,5 +1,5 @@
--- Delete a batch of the notes about epochs that were flushed more than `older_than` seconds ago, the lowest first, and
--- never the one about the highest epoch.
+-- Delete a batch of rows about epochs that were flushed more than `older_than` seconds ago, the lowest epochs first,
+-- but never the row of the highest epoch.
 WITH old AS (
     SELECT epoch FROM weir_notifications_flushedepoch
     WHERE flushed_at < statement_timestamp() - make_interval(secs => %(older_than)s::float8)

@@ -1,5 +1,5 @@
--- Delete a batch of the notifications that were read more than `older_than` seconds ago; rows that others hold locked
--- are skipped.
+-- Delete a batch of notifications that were read more than `older_than` seconds ago. Rows that other transactions have
+-- locked are skipped.
 WITH old AS (
     SELECT id FROM weir_notifications_notification
     WHERE read_at < statement_timestamp() - make_interval(secs => %(older_than)s::float8)

@@ -1,4 +1,4 @@
--- Delete a batch of the notes about repairs, the oldest first, but never one of the newest `kept` (index order).
+-- Delete a batch of rows about repairs, the oldest first, but never one of the newest `kept` (index order).
 WITH old AS (
     SELECT id FROM weir_notifications_repair
     WHERE id <= (SELECT id FROM weir_notifications_repair ORDER BY id DESC OFFSET %(kept)s LIMIT 1)

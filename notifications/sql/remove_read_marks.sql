@@ -1,5 +1,6 @@
--- Remove a read mark that covers no unread row any more, if it is still the one that `marked_by` wrote. The user
--- becomes a doubt: the process that was to send the last deltas may have died before it did.
+-- Remove a read mark if no row that it covers lacks `read_at` any more, and if it is still the mark that the
+-- transaction `marked_by` wrote. The user becomes a doubt, because the process that was to send the last deltas may
+-- have died before it sent them.
 WITH removed AS (
     DELETE FROM weir_notifications_readmark AS mark
     WHERE user_id = %(user)s AND marked_by = %(marked_by)s::xid8

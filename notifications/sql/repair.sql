@@ -1,16 +1,17 @@
--- Add drifts to stored numbers that have not changed since the drift was found: where `epochs` has a user's epoch. Where
--- that is NULL, the user had no stored number, and the drift becomes it, if there is still none. Returns the users whose
--- numbers were repaired. A second reconciler that found the same drift finds another number, and adds nothing. What was
--- repaired is noted in the same transaction. The one row of reconciliation is locked last, when all users' rows are:
--- flushes wait for these, and never for that one. Either all epochs are NULL, or none: who locked some users in order,
--- and then others, could deadlock with a flush.
+-- Add drifts to stored numbers, if these have not changed since the drift was found. If a user's epoch in `epochs` is
+-- NULL, the user had no stored number. Then the drift becomes the stored number, if there is still none. Returns the
+-- users whose numbers were repaired. A second reconciler that found the same drift finds another number, and adds
+-- nothing. The repair is recorded in the same transaction.
+-- The one row of reconciliation is locked last, after all users' rows: flushes wait for users' rows, but never for that
+-- row. Either all epochs are NULL, or none is: a transaction that locked some users in order, and then others, could
+-- deadlock with a flush.
 --
 -- wrong      the drifts that were found
--- unchanged  those whose stored numbers are what they were, locked in order
--- changed    the users whose numbers were changed
--- added      the users who had none
--- repaired   both
--- noted      one row about all of them
+-- unchanged  the drifts whose stored numbers have not changed, locked in order
+-- changed    the users whose stored numbers were changed
+-- added      the users who had no stored number
+-- repaired   changed and added users
+-- noted      one row about all repaired users
 -- counted    the total of repaired users, which only grows
 WITH wrong AS (
     SELECT * FROM unnest(

@@ -1,5 +1,6 @@
--- Remove the notes about users who came back: they only have new notifications left, and no transaction can add old
--- ones any more. Their deltas in Redis, and their numbers, are their own, too (few expected, row look-up).
+-- Remove the rows in forgottenuser about users who came back: they have only new notifications, and no transaction can
+-- add old ones any more. Their numbers, and their deltas in Redis, then also belong to the new users (few expected, row
+-- look-up).
 WITH returned AS (
     SELECT forgotten.user_id
     FROM weir_notifications_forgottenuser AS forgotten

@@ -1,9 +1,9 @@
--- Mark as read, by one row, all notifications of a user that this statement sees.
+-- Mark all notifications of a user that this statement sees as read, with one row: the read mark.
 --
--- The mark covers rows of transactions that the statement's snapshot sees. Two kinds of rows are seen by the statement
--- but fail that test, and are changed here: those of this transaction, and those that were brought from another
--- cluster, which has transaction ids of its own. A later mark covers all that an earlier one did, because
--- lock_read_marks.sql was executed before: so this statement's snapshot is the later one.
+-- The mark covers rows of transactions that the statement's snapshot sees. There are two kinds of rows that the
+-- statement sees, but the mark does not cover. The statement changes these directly: rows of this transaction, and rows
+-- that were brought from another cluster, which has transaction ids of its own. A later mark covers all rows that an
+-- earlier mark covered, because lock_read_marks.sql was executed before this statement, so that its snapshot is later.
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot() AS snapshot, pg_current_xact_id() AS own
 ), found AS MATERIALIZED (  -- unseen changes

@@ -1,8 +1,8 @@
 -- Set `read_at` of up to `batch` rows that a read mark covers, with ids above `after`. Returns how many were changed,
--- and the last id; null if there are none. They are read in the order of their index. Without that, PostgreSQL would
--- read and sort all rows for each batch if it expects that only a few are covered (unknown limit). Rows that others
--- hold locked are left to a later batch. A row that became unread meanwhile was changed by a later transaction: it is
--- not covered any more, and stays as it is.
+-- and their last id (NULL if there are none). The rows are read in the order of their index. With a known limit,
+-- PostgreSQL might expect that few rows are covered, and read and sort all rows for each batch (unknown limit).
+-- Rows that other transactions have locked are left to a later batch. If a row was marked as unread meanwhile, a later
+-- transaction has changed it: the mark does not cover the row any more, and it stays unread.
 WITH covered AS (
     SELECT row.id, mark.marked_at
     FROM weir_notifications_readmark AS mark

@@ -1,9 +1,9 @@
--- The next slice of the full scan: the users after `after`, up to `users` of them, with up to `rows` unread rows; and
--- those whose stored number differs from the count of their unread rows. The two also differ while deltas are in Redis,
--- so users found here need a closer look. `last_user` is NULL if the slice has all users that are left.
+-- Return the next slice of the full scan: up to `users` users after `after`, with up to `rows` unread rows. Also return
+-- which of them have a stored number that differs from the count of their unread rows. The two also differ while deltas
+-- are in Redis, so these users need a closer look. `last_user` is NULL if no users follow the slice.
 --
--- A user with more than `rows` unread rows ends a slice, and has no other user with rows in it. This user is always
--- among those who differ: the closer look counts the rows, and here they are not counted to the end.
+-- A user with more than `rows` unread rows is the last user of a slice, and the only one with rows in it. This user
+-- always counts as differing, because the statement does not count the rows to the end; the closer look does.
 WITH stored AS MATERIALIZED (
     SELECT user_id, unread_count FROM weir_notifications_unreadcount
     WHERE %(after)s::user_key IS NULL OR user_id > %(after)s::user_key
@@ -20,7 +20,7 @@ WITH stored AS MATERIALIZED (
     GROUP BY user_id
     ORDER BY user_id
     LIMIT %(users)s
-), cut AS MATERIALIZED (  -- the user whose rows may go on after the last one that was read
+), cut AS MATERIALIZED (  -- the last user in `unread`, who may have more rows than were read
     SELECT CASE WHEN sum(unread) >= %(rows)s THEN (SELECT user_id FROM unread ORDER BY user_id DESC LIMIT 1) END
         AS user_id
     FROM unread

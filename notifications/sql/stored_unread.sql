@@ -1,4 +1,4 @@
--- The stored numbers of some users, of those who have one (row look-up).
+-- Return the stored numbers of these users; users without a stored number are left out (row look-up).
 SELECT asked.user_id, stored.unread_count, stored.epoch
 FROM unnest(%(users)s::user_key[]) AS asked(user_id)
 CROSS JOIN LATERAL (

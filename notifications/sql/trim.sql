@@ -1,13 +1,12 @@
--- Delete a batch of the oldest unread notifications of a user, of those beyond the newest `cap`; rows that others hold
--- locked are skipped. If there are none beyond, and the stored number fits, too, delete the user's notes instead. While
--- the stored number does not fit, the notes stay: if as many rows come as were deleted, no flush would write, and note,
--- this user.
+-- Delete a batch of a user's unread notifications beyond the newest `cap`, the oldest first. Rows that other
+-- transactions have locked are skipped. If no notifications are beyond the cap, and the stored number is not above the
+-- cap, either, delete the user's rows in excess instead. While the stored number is above the cap, these rows stay: if
+-- as many notifications come as were deleted, the deltas add up to 0, and no flush would write and note this user.
 --
--- Rows that a read mark covers are read: nothing of a user with a mark is deleted until these rows have their
--- `read_at`.
+-- Rows that a read mark covers are read. So nothing of a user with a mark is deleted until these rows have a `read_at`.
 --
--- Promises: the statement deletes only notes that it sees, and then it also sees the rows that they were written for. A
--- note of a flush that commits meanwhile stays.
+-- Promises: the statement deletes only rows in excess that it sees, and then it also sees the notifications because of
+-- which they were written. A row of a flush that commits meanwhile stays.
 WITH newest_beyond AS MATERIALIZED (
     SELECT id FROM weir_notifications_notification
     WHERE user_id = %(user)s AND read_at IS NULL AND %(cap)s::bigint > 0

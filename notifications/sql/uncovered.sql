@@ -1,5 +1,5 @@
--- The newest unread notifications of a user that no read mark covers, before the id `before`. They are found
--- without the others (unseen changes). Where the mark has gone meanwhile, these are all unread ones.
+-- Return the newest unread notifications of a user that no read mark covers, before the id `before`. They are found
+-- without reading the covered rows (unseen changes). If the mark was removed meanwhile, these are all unread ones.
 WITH uncovered AS MATERIALIZED (
     SELECT id FROM weir_notifications_uncovered(%(user)s::user_key)
 )

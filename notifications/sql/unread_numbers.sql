@@ -1,17 +1,19 @@
--- What PostgreSQL knows of some users' unread numbers: the stored number and its epoch and, if the stored number and
--- Redis' deltas are not trusted, or a read mark covers rows, the count of the unread rows, up to `most_counted`.
+-- Return what PostgreSQL knows of some users' unread numbers: the stored number and its epoch. If the stored number and
+-- Redis' deltas are not trusted, or a read mark covers rows, also return the count of the unread rows, up to
+-- `most_counted`.
 --
 -- Not trusted are
--- - numbers stored by a PostgreSQL that has forgotten something, until reconciliation has looked at them (the gate);
--- - a Redis of another incarnation than reconciliation trusts: it lost its memory, and deltas with it;
+-- - numbers of a PostgreSQL that has forgotten something, until reconciliation has looked at them (the gate);
+-- - a Redis with another incarnation than reconciliation trusts: it lost its memory, and its deltas;
 -- - a Redis whose open epoch was flushed already: it came back older than it was;
--- - users with a doubt.
+-- - numbers of users with a doubt.
 --
--- The rows that a read mark does not cover are found by the index on changed_xid, without the others (unseen changes).
+-- The rows that a read mark does not cover are found through the index on changed_xid, without reading the covered rows
+-- (unseen changes).
 --
 -- The LIMIT of the subquery leaves out no user. It makes PostgreSQL expect few users when it plans without knowing how
--- many there are, so that it keeps that plan from the sixth call on. Otherwise it would plan every call anew, which
--- takes longer than everything else.
+-- many there are, so that it keeps this plan from the sixth call on. Otherwise PostgreSQL would plan every call anew,
+-- which takes longer than the rest of the call.
 WITH redis AS (
     SELECT
         EXISTS (SELECT FROM weir_notifications_reconciliation WHERE trusted AND incarnation = %(incarnation)s)

@@ -1,8 +1,8 @@
--- The state of unread numbers. Reads only; each figure is found by an index, and counting stops at `most` + 1, so that
--- the cost does not grow with the tables (index order). Before the first pass of reconciliation, `trusted` and the
--- columns of its scan are NULL.
+-- Return the state of unread numbers. Reads only. Each figure is found through an index, and counting stops at `most`
+-- + 1, so that the cost does not grow with the tables (index order). Before the first pass of reconciliation, `trusted`
+-- and the columns of the full scan are NULL.
 --
--- clock  the same now for all
+-- clock  the same `now` for all ages
 -- pass   the one row of reconciliation
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now

@@ -1,6 +1,7 @@
--- What PostgreSQL alone decides of unread numbers, as a text that each change of it changes: which Redis is trusted,
--- how many numbers were repaired, whose rows are counted. NULL if no number may be remembered: numbers are counted from
--- the rows, or more than `most` users have a doubt or a read mark (index order).
+-- Return the state of PostgreSQL's part of unread numbers as a text, which differs after each change of this part:
+-- which Redis is trusted, how many numbers were repaired, and whose rows are counted. NULL if polls may not compare
+-- numbers, because numbers are counted from the rows, or because more than `most` users have a doubt or a read mark
+-- (index order).
 WITH doubts AS MATERIALIZED (
     SELECT user_id, noted_at FROM weir_notifications_doubt ORDER BY noted_at, user_id LIMIT %(most)s + 1
 ), marks AS MATERIALIZED (

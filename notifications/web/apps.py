@@ -1,4 +1,4 @@
-"""The app `weir.notifications.web`: what a web application shows its users of their notifications."""
+"""The app `weir.notifications.web`: the bell, with which a web application shows its users their notifications."""
 
 from weir.postgres import weir_apps
 

@@ -1,11 +1,11 @@
-"""Checks what a browser asks for: any client can send anything."""
+"""Checks the parameters of requests, because any client can send anything."""
 
 import json
 from typing import Any, Final
 
 from django.http import HttpRequest
 
-MOST_IDS: Final = 1_000  # of one call
+MOST_IDS: Final = 1_000  # ids in one request
 MOST_SHOWN: Final = 100  # notifications of a page
 SHOWN: Final = 20
 MOST_ID: Final = 2**63 - 1
@@ -16,7 +16,7 @@ class BadInput(Exception):
 
 
 def ids(request: HttpRequest) -> list[int]:
-    """Return the ids of a body such as `{"ids": [1, 2]}`. Raises BadInput."""
+    """Return the ids in a request's body such as `{"ids": [1, 2]}`. Raises BadInput."""
     if request.content_type != "application/json":
         raise BadInput("The body must be application/json.")
     try:

@@ -1,6 +1,6 @@
 """The bell's views: a user's own number, a page of notifications, and marking as read. JSON, for signed-in users.
 
-Nothing here tells a user of others' notifications: their ids are treated as ids that do not exist.
+No view tells a user anything about other users' notifications: their ids are treated as ids that do not exist.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ View = Callable[[HttpRequest], HttpResponse]
 
 
 def _door(method: str) -> Callable[[View], View]:
-    """Let a view answer only users who are signed in, and only this method; a wrong request is answered with a 4xx."""
+    """Let a view answer only signed-in users, and only requests of this method. Other requests get a 4xx."""
 
     def guard(view: View) -> View:
         @wraps(view)
@@ -47,7 +47,7 @@ def _door(method: str) -> Callable[[View], View]:
 
 @_door("GET")
 def count(request: HttpRequest) -> HttpResponse:
-    """Say how many notifications are unread, unless the browser has that number."""
+    """Say how many notifications are unread, unless the browser has this number already."""
     number, known = polls.ShownNumber.now(request.user.pk), polls.shown(request)
     unchanged = known is not None and (known.user, known.unread) == (number.user, number.unread)
     body = partial(JsonResponse, {"unread": number.unread})
@@ -56,7 +56,7 @@ def count(request: HttpRequest) -> HttpResponse:
 
 @_door("GET")
 def page(request: HttpRequest) -> HttpResponse:
-    """Say what the newest notifications are, or the newest before an id, and how many are unread."""
+    """Return the newest notifications, or the newest before an id, and how many of all are unread."""
     limit, user = asked.limit(request), request.user.pk
     found = inbox.page(user, before=asked.before(request), limit=limit, unread_only=asked.unread_only(request))
     following = found[-1].pk if len(found) == limit else None
@@ -66,13 +66,13 @@ def page(request: HttpRequest) -> HttpResponse:
 
 @_door("POST")
 def read(request: HttpRequest) -> HttpResponse:
-    """Mark notifications as read."""
+    """Mark the notifications with the given ids as read."""
     return _marked(request, inbox.mark_read(request.user.pk, asked.ids(request)))
 
 
 @_door("POST")
 def read_all(request: HttpRequest) -> HttpResponse:
-    """Mark all notifications as read that exist now."""
+    """Mark all notifications that exist now as read."""
     return _marked(request, inbox.mark_all_read(request.user.pk))
 
 

@@ -1,8 +1,8 @@
-"""The settings of a site beside its rate. Each is a column of Site, and is declared here once.
+"""The settings of a site beside its rate. Each setting is a column of Site, and is declared here once.
 
-From these declarations are made: what `set_rate` checks and stores, and what it recalls slots for; the options and the
-output of `manage.py sites`; the form and the page of operators; the limits and words of the API's schema, and its
-values; the entries of the audit trail, and the version of the settings (ETag).
+These users read the declarations: `set_rate`, for what it checks and stores, and for which changes it recalls slots;
+`manage.py sites`, for its options and output; the form and the page of operators; the API, for the limits, descriptions
+and values of its schema; the audit trail, for its entries; and the version of the settings (ETag).
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from weir.ratelimit.changing.statuses import written
 from weir.ratelimit.changing.values import usable_refusing
 from weir.ratelimit.models import LONGEST_GRACE, MOST_SLOTS, SHORTEST_GRACE, Site
 
-LARGEST: Final = 2**31 - 1  # of PostgreSQL's integer
+LARGEST: Final = 2**31 - 1  # the largest value of PostgreSQL's type integer
 
 
 class Kind(Enum):
-    """What the values of a setting are: each door reads and writes those of a kind in one way."""
+    """The kind of a setting's values. Pages, commands and API each read and write all settings of a kind alike."""
 
     COUNT = "count"  # from 1 on
     DURATION = "duration"
@@ -29,40 +29,40 @@ class Kind(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteSetting:
-    """A setting: its column, what it may be, and its words. Pure."""
+    """A setting: its column, its allowed values, and the texts about it. Pure."""
 
     name: str  # of the column, of set_rate's parameter, of the form's field, and in the audit trail
     kind: Kind
     default: object = None  # None: the column is NULL
-    bounds: tuple[Any, Any] | None = None  # the least and the most that it may be
+    bounds: tuple[Any, Any] | None = None  # the least and the greatest allowed value
     range: str = ""  # the bounds in words
-    recalls: bool = True  # holders of slots rely on it
-    effective: str = ""  # the attribute of Site that has what holds, where that is not the column
-    option: str = ""  # of the command, where it is not the name
+    recalls: bool = True  # a change recalls slots, because their holders rely on the setting
+    effective: str = ""  # the attribute of Site with the value in effect, if that is not the column
+    option: str = ""  # the command's option, if that is not made from the name
     option_help: str
     undo: tuple[str, str] | None = None  # the option that restores the default, and its help
     label: str
     form_help: str = ""
     api_help: str | None = None
-    heading: str = ""  # on the page of a site, where that is not the label
-    shown: Callable[[Site], str]  # what the page says
-    told: Callable[[Site], str]  # what the command says; "" where it is the default
+    heading: str = ""  # the heading on the page of a site, if that is not the label
+    shown: Callable[[Site], str]  # returns the text on the page
+    told: Callable[[Site], str]  # returns the text in the command's output; "" for the default
 
     @property
     def data_name(self) -> str:
-        """Return its name in JSON, where durations are in seconds."""
+        """Return the setting's name in JSON, which has durations in seconds."""
         return f"{self.name}_s" if self.kind is Kind.DURATION else self.name
 
     def as_data(self, value: object) -> Any:  # noqa: ANN401  of any kind
-        """Return a value as JSON has it."""
+        """Return the value for JSON."""
         return value.total_seconds() if isinstance(value, timedelta) else value
 
     def from_data(self, value: Any) -> object:  # noqa: ANN401  as above
-        """Return the value that JSON has."""
+        """Return the value of Python for a value from JSON."""
         return timedelta(seconds=value) if self.kind is Kind.DURATION and value is not None else value
 
     def usable(self, value: Any) -> object:  # noqa: ANN401  as above
-        """Return the value as it is stored. Raises ValueError for what no site can have."""
+        """Return the value as it is stored. Raises ValueError for a value that no site can have."""
         if self.kind is Kind.STATUSES:
             return usable_refusing(value)
         least, most = self.bounds or (value, value)
@@ -116,7 +116,7 @@ SETTINGS: Final = (
         name="covers_subdomains",
         kind=Kind.FLAG,
         default=False,
-        recalls=False,  # set_rate recalls what moves to another site
+        recalls=False,  # a split (set_rate) recalls the slots of the sites whose hosts change
         option_help="whether hosts below this one share its rate, unless they have a site of their own",
         label="Hosts below it share its rate",
         heading="Subdomains",
@@ -153,7 +153,10 @@ IN_COMMANDS: Final = sorted(SETTINGS, key=lambda setting: setting.name == "obeys
 
 
 def usable(named: Mapping[str, object], default: object) -> dict[str, object]:
-    """Return what is stored for each setting that is named (not None), which may be `default`. Raises ValueError."""
+    """Return the value to store for each setting in `named` that is not None. Raises ValueError.
+
+    A setting that is given as `default` gets its default.
+    """
     return {
         setting.name: setting.default if value is default else setting.usable(value)
         for setting in SETTINGS

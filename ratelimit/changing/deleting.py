@@ -1,4 +1,4 @@
-"""Deletes sites, in the caller's transaction: judged by their clocks here, and in use where the caller says so."""
+"""Deletes sites, in the caller's transaction. The caller says which sites are in use; their clocks are judged here."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,14 +12,14 @@ from weir.ratelimit.sites import LOCK, LOCK_SITE_NAMES
 
 
 class LockedSite(NamedTuple):
-    """A site that is judged, and whose row is locked."""
+    """A site that may be deleted, and whose row is locked."""
 
     id: int
     name: str
 
 
 class JudgedSite(NamedTuple):
-    """A site that was deleted, or why it stays, and how many seconds its clock keeps it."""
+    """A site that was deleted, or the reason why it stays, and for how many seconds its clock does not let it go."""
 
     id: int
     name: str
@@ -35,18 +35,19 @@ PURGE_DELETED_SITES = Statement("purge_deleted_sites", returns=int, commits=True
 def hold(sites: Sequence[int], patience_s: float) -> list[LockedSite]:
     """Lock these sites until the transaction ends; those that another transaction has locked are left out.
 
-    Nothing is reserved there meanwhile, and nobody else changes which site a host belongs to. Raises OperationalError
-    (LockNotAvailable) where another transaction does so for longer than `patience_s` seconds.
+    Meanwhile nothing is reserved at these sites, and no other transaction changes which site a host belongs to. Raises
+    OperationalError (LockNotAvailable) if another transaction holds the lock on site names for longer than `patience_s`
+    seconds.
     """
     LOCK_SITE_NAMES(lock=LOCK, shared=False, patience=f"{patience_s * 1000:.0f}ms")
     return HOLD_SITES(sites=list(sites))
 
 
 def delete(held: Sequence[LockedSite], in_use: Sequence[int], idle_for: float | None = None) -> list[JudgedSite]:
-    """Delete those of the sites that `hold` has locked that are neither `in_use` nor busy; returns all of them, judged.
+    """Delete the sites that `hold` has locked, except those `in_use` and busy ones; returns all of them, judged.
 
-    With `idle_for`, those stay, too, that a person has set, or that were in use less than so many seconds ago. No host
-    is asked sooner for having lost its site.
+    With `idle_for`, sites that a person has set stay, too, and so do sites that were in use less than `idle_for`
+    seconds ago. No host is asked sooner because its site was deleted.
     """
     above = [(site.name, ancestor) for site in held for ancestor in site_names.ancestors(site.name)]
     return DELETE_SITES(

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 
 class HeldSite(NamedTuple):
-    """A site whose row is locked: the named one, or one above it that covers subdomains."""
+    """A site whose row is locked: the site to be changed, or a site above it that covers subdomains."""
 
     id: int
     name: str
 
 
 class RecalledSite(NamedTuple):
-    """A site that was recalled, its clock, and whether that is farther ahead than the rate needs."""
+    """A site whose slots were recalled, its clock, and whether this clock is farther ahead than the rate needs."""
 
     id: int
     next_start: datetime
@@ -20,7 +20,7 @@ class RecalledSite(NamedTuple):
 
 
 class ChangedSite(NamedTuple):
-    """A site that was created, or changed: `is_reserved_ahead` if the change recalled what is reserved."""
+    """A site that was created or changed, its clock, and whether recalled slots left it farther ahead than needed."""
 
     id: int
     next_start: datetime

@@ -1,4 +1,4 @@
-"""What a site can be told: for how long it is left alone, and what refuses there. Pure."""
+"""Checks values that are given for a site: the time of a back-off, and the statuses that refuse. Pure."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -7,7 +7,7 @@ from weir.ratelimit.models import ALWAYS_REFUSING, MOST_REFUSING, REFUSING_FROM,
 
 
 def check_stated(seconds: float | None, until: datetime | None) -> None:
-    """Raise ValueError for a time for which no site can be left alone, and for two times."""
+    """Raise ValueError if `seconds` cannot be the length of a back-off, or if both times are given."""
     if seconds is not None and until is not None:
         raise ValueError("A back-off takes seconds or until, not both.")
     if seconds is not None and not seconds >= 0:  # nan, too
@@ -15,7 +15,7 @@ def check_stated(seconds: float | None, until: datetime | None) -> None:
 
 
 def usable_refusing(statuses: Collection[int]) -> list[int]:
-    """Return the statuses that are to refuse at a site, in order, with those that always do. Raises ValueError."""
+    """Return the statuses that count as refusals at a site, sorted, with ALWAYS_REFUSING. Raises ValueError."""
     usable = sorted({*statuses, *ALWAYS_REFUSING})
     if not REFUSING_FROM <= usable[0] <= usable[-1] <= REFUSING_TO:
         raise ValueError(f"refusing must be statuses from {REFUSING_FROM} to {REFUSING_TO}, not {usable}.")

@@ -1,1 +1,1 @@
-"""What the callers of `throttle` in one process share: the runs that it holds for them, and how these are kept."""
+"""What the callers of `throttle` in one process share: the runs that the process holds, and their keeper."""

@@ -1,7 +1,7 @@
 """A caller of `throttle`: how it gets a slot, waits for it, and ends.
 
-1. Take a slot of a run that the process holds. If none is free, one caller reserves, and others wait for that.
-2. Wait for the slot, by the clock of holders (clock.py).
+1. Take a slot of a run that the process holds. If none is free, one caller reserves a run, and others wait for it.
+2. Wait for the time of the slot, on the clock of holders (clock.py).
 3. After a long wait, shortly before the start, ask the database whether the slot still stands: the site may have been
    paused or backed off, or may have got another rate. For a run of several slots, the keeper asks.
 4. If the slot was recalled, or the process is too late for it, give it back and begin again at 1.
@@ -32,13 +32,13 @@ class Caller:
 
     def __init__(self, callers: SiteCallers, latest: float) -> None:
         self._callers = callers
-        self._latest = latest  # it does not wait for a slot that starts later
+        self._latest = latest  # the latest start for which the caller waits
         self._has_slot = False
         self._has_left = False
         self._process = os.getpid()
 
     def start(self) -> Steps:
-        """Return when the body may begin, which is then to be marked (TakenSlot.has_begun). Raises slots.SlotTooFar."""
+        """Return when the body may begin; the caller then sets TakenSlot.has_begun. Raises slots.SlotTooFar."""
         try:
             while True:
                 yield from self._get_slot()
@@ -52,7 +52,7 @@ class Caller:
             raise
 
     def end(self, at: float) -> Steps:
-        """Record when the body ended; a child that was forked in the body leaves that to its parent."""
+        """Record when the body ended. A child that was forked in the body leaves the recording to its parent."""
         if os.getpid() == self._process and not self._held.ended(self.taken, at):
             yield Call(self._finish)
 
@@ -66,14 +66,14 @@ class Caller:
 
     def _take_or_reserve(self) -> None:
         self._callers.take_or_reserve(self._latest, self._got)
-        if self._has_left and not self._held.put_back(self.taken):  # a task whose loop was closed meanwhile
+        if self._has_left and not self._held.put_back(self.taken):  # the loop of the caller's task was closed meanwhile
             self._release()
 
     def _got(self, held: HeldRun, taken: TakenSlot) -> None:
         self._held, self.taken, self._has_slot = held, taken, True
 
     def _wait(self) -> Generator[Step, None, bool]:
-        """Wait for the slot; return whether the body may begin now."""
+        """Wait for the slot; return True when the body may begin, False if the slot cannot be used any more."""
         held, taken = self._held, self.taken
         while True:
             try:
@@ -100,14 +100,14 @@ class Caller:
             slots.unreserve([self.taken.id])
 
     def _release(self) -> None:
-        """Give back a slot for which nothing waits any more. Raises no database error: it would hide the reason."""
+        """Give back a slot after an exception. Raises no database error, which would hide that exception."""
         try:
             slots.release(self.taken.id)
         except Error as error:
             log.warning("slot_not_given_back", slot=self.taken.id, error=str(error))
 
     def _finish(self) -> None:
-        """Record that the slot was used. Raises no database error: it would look like a failure of the body."""
+        """Record that the slot was used. Raises no database error, which would look like a failure of the body."""
         began_at = clock.now()
         try:
             slots.finish(self.taken.id)

@@ -1,19 +1,19 @@
 """A run that this process holds: its threads and tasks start in its slots, one after the other.
 
-The interval counts from the moment at which a body begins, and a caller cannot note that moment itself: it may lose the
-processor between its look at the clock and the body. So a start has two parts:
+The interval counts from the moment at which a body begins. A caller cannot note that moment itself, because it may lose
+the processor between its look at the clock and the body. So a start has two parts:
 
-1. A caller is *let go*. It marks that as the last thing before its body. Until then no other caller is let go.
-2. The first thread to come after the mark reads the clock, and notes that as the start: the next caller in line, which
-   each start wakes; the keeper, if there is no such caller; or the caller itself at the end of its body.
+1. A caller is *let go*. The last thing that it does before its body is to set a mark. No other caller is let go before.
+2. The first thread that comes after the mark reads the clock, and notes this time as the start. It is the next caller
+   in line, which each start wakes; or the keeper, if no caller waits; or the caller itself at the end of its body.
 
-By then the body has begun. Python runs one thread at a time, and switches threads only at calls and loops: there is
-none between the mark and the body. (A free-threaded Python has no such lock: there, callers share no runs; see
-process.py.)
+By then the body has begun: Python runs one thread at a time, and switches threads only at calls and loops, and the code
+between the mark and the body has neither. (Callers share no runs on a free-threaded Python: see process.py.)
 
 A run ends in one of three ways: its time is *over*, it was *recalled*, or the keeper *stopped* it because no caller
-needed it. Its free slots are then given back, and callers that wait in it reserve again. Only one of its slots at a
-time is let go, or begun: free -> taken -> let go -> begun -> noted -> used. A slot that is put back is free again.
+needed it. Its free slots are then given back, and callers that wait in it reserve again. A slot is free, taken, let go,
+begun, noted and used, in this order; a slot that is put back is free again. Only one slot of a run at a time is let go
+or begun.
 """
 
 import threading
@@ -28,13 +28,13 @@ from weir.ratelimit.held.run_size import LONGEST_RUN_S, Need
 from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S, NEVER
 from weir.ratelimit.slots import Reservation, ReservedSlot, SlotTooFar
 
-CONFIRM_AHEAD = 0.1  # seconds, and a round trip, before a start
+CONFIRM_AHEAD = 0.1  # the database is asked so many seconds, and a round trip, before a start
 MOST_AHEAD = 0.3
-MARKED_IN_S = 0.001  # the time in which a caller that was let go has marked its start, unless it lost the processor
-BRIEF = 0.05  # of the interval: a body that ends so soon notes its start itself, and does not wake the keeper for it
-USED_UP = 0.75  # of a run: the rest may be lost to stalls
+MARKED_IN_S = 0.001  # a caller that was let go sets its mark within this time, unless it loses the processor
+BRIEF = 0.05  # of the interval: after so short a body the keeper is not woken, as such a caller notes its own start
+USED_UP = 0.75  # the share of a run that counts as all of it, because stalls may use up the rest
 # Seconds by which the next caller may be late before the rest of a run is given back: threads of a busy process are
-# late by a part of that, and giving slots back costs a grace.
+# late by a part of this time, and giving slots back costs a grace.
 PATIENCE_S = 0.1
 
 
@@ -48,12 +48,12 @@ class Missed(Exception):
 
 
 class Unconfirmed(Exception):
-    """The database has to be asked first whether the slot still stands."""
+    """Before the start, the database has to be asked whether the slot still stands."""
 
 
 @dataclass(eq=False, slots=True)
 class TakenSlot:
-    """A slot in the hands of one caller."""
+    """A slot that one caller has taken."""
 
     slot: ReservedSlot
     has_begun: bool = False  # the mark: set by the caller as the last thing before its body
@@ -67,7 +67,7 @@ class RunRest(NamedTuple):
     """What a stopped run leaves: its free slots, and when the interval after its last start is over."""
 
     free: list[int]
-    free_at: float  # on the clock of holders
+    free_at: float  # seconds on the clock of holders
 
 
 class HeldRun:
@@ -79,24 +79,24 @@ class HeldRun:
         self.interval_s = reservation.run.interval_s
         self._run = reservation.run
         self._grace_s = reservation.grace_s
-        self._next_arrival = reservation.arrival_at  # GCRA's, for the site: `_run` knows only starts of the run
+        self._next_arrival = reservation.arrival_at  # in GCRA, of the site; `_run` knows only the starts of the run
         self._first, self._last = reservation.slots[0], reservation.slots[-1]
         self._lock = threading.Lock()
         self._free = deque(reservation.slots)
         self._taken: set[TakenSlot] = set()
-        self._let_go: TakenSlot | None = None  # whose start is not noted yet
+        self._let_go: TakenSlot | None = None  # a slot whose start is not noted yet
         self._let_go_at = NEVER  # when the last caller was let go
         self._is_brief = False  # whether the last body was brief
-        self._used: list[int] = []  # to be noted in the database
+        self._used: list[int] = []  # slots that are to be recorded as used in the database
         self._given_back = 0
         self._is_recalled = False
         self._sleepers: deque[Callable[[], object]] = deque()
         self._wake_keeper: Callable[[], object] | None = None
-        self._own_s = 0.0  # how long the last caller was busy with noting that its slot was used
-        self._quiet_since = clock.now()  # when a caller came or left last
+        self._own_s = 0.0  # how long the last caller took to record that its slot was used
+        self._quiet_since = clock.now()  # when a caller last came or left
 
     def keep(self, wake: Callable[[], object]) -> None:
-        """Leave it to the keeper to note used slots and to give back unused ones; `wake` makes it note a start."""
+        """Let the keeper record used slots and give back unused ones; `wake` makes the keeper note a start."""
         self._wake_keeper = wake
 
     @property
@@ -104,7 +104,7 @@ class HeldRun:
         return self._wake_keeper is not None
 
     def take(self, latest: float) -> TakenSlot | None:
-        """Take the next free slot for a caller; None if there is none. Raises SlotTooFar if it is after `latest`."""
+        """Take the next free slot for a caller; None if no slot is free. Raises SlotTooFar if it is after `latest`."""
         with self._lock:
             now = clock.now()
             if not self._free or self._has_ended(now):
@@ -114,7 +114,7 @@ class HeldRun:
             return self._take(now)
 
     def take_first(self) -> TakenSlot:
-        """Take the first slot, for the caller that reserved, even if it is too late for it."""
+        """Take the first slot, for the caller that reserved the run, even if the caller is too late for the slot."""
         with self._lock:
             return self._take(clock.now())
 
@@ -141,7 +141,7 @@ class HeldRun:
             return bool(self._free) and not self._has_ended(clock.now())
 
     def try_start(self, taken: TakenSlot) -> float:
-        """Let the caller go, and return 0; or return after how many seconds to try again.
+        """Let the caller go, and return 0; or return the seconds after which the caller is to try again.
 
         Raises Missed, and Unconfirmed if only a confirmation by the database is missing.
         """
@@ -177,7 +177,7 @@ class HeldRun:
             return self.is_kept
 
     def noted(self, seconds: float) -> None:
-        """Record how long it took to note that a slot was used: a caller is not late because of this time."""
+        """Record how long a caller took to record that its slot was used: this time does not count as its lateness."""
         with self._lock:
             self._own_s = seconds
 
@@ -191,7 +191,7 @@ class HeldRun:
 
     @property
     def last_slot(self) -> int:
-        """The slot about which the database is asked: a recall makes all slots of a run void, or none."""
+        """The one slot about which the database is asked, because a recall makes all slots of a run void, or none."""
         return self._last.id
 
     def confirmed(self, asked_at: float, *, stands: bool) -> None:
@@ -204,7 +204,7 @@ class HeldRun:
                     self._sleepers.popleft()()
 
     def need(self) -> Need:
-        """Return what determines the size of the next run, when a caller comes now and finds no free slot."""
+        """Return what determines the size of the next run, for a caller that comes now and finds no free slot."""
         with self._lock:
             now = clock.now()
             used = self.size - len(self._free) - self._given_back
@@ -238,7 +238,7 @@ class HeldRun:
             )
 
     def used(self) -> list[int]:
-        """Return the slots that are to be noted as used, and forget them."""
+        """Return the slots that are to be recorded as used, and forget them."""
         with self._lock:
             used, self._used = self._used, []
             return used
@@ -263,7 +263,7 @@ class HeldRun:
         return self._is_recalled or self._run.is_over(now)
 
     def _needed_until(self) -> float:
-        """Return until when a caller may come that needs the run."""
+        """Return until when the run waits for a caller that needs it."""
         if self._is_recalled:
             return NEVER
         if not self._free:

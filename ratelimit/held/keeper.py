@@ -1,7 +1,7 @@
-"""The keeper: a thread that keeps a process' runs of several slots, and does for all callers what each would do.
+"""The keeper: a thread that keeps the runs of several slots in a process. It works for all callers of these runs.
 
 - It records which slots were used; if the database cannot be reached, it does so later.
-- It asks whether the runs still stand, as long as there is a caller.
+- It asks the database whether the runs still stand, as long as some of their slots are free or taken.
 - It gives back slots that no caller needs.
 - It notes a start that no other caller would note soon.
 
@@ -20,8 +20,8 @@ from weir.ratelimit.held.held_run import HeldRun, RunRest, confirm
 log = get_logger(__name__)
 
 PERIOD_S = 0.1
-AFTER_ERROR_S = 1.0  # until the next turn: the database cannot be reached
-LINGER_S = 0.2  # the next run may come soon: another thread, and a connection, would cost more than this
+AFTER_ERROR_S = 1.0  # until the next turn, after an error such as a database that cannot be reached
+LINGER_S = 0.2  # how long the thread waits for another run, which would otherwise need a new thread and connection
 CLOSING_S = 5.0  # how long a process that ends waits for a turn that has begun
 
 
@@ -30,12 +30,12 @@ class Keeper:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._turning = threading.Lock()  # one turn at a time: of the thread, or of `close`
+        self._turning = threading.Lock()  # held during a turn of the thread, and by `close`
         self._start_made = threading.Event()
         self._runs: list[HeldRun] = []
         self._thread: threading.Thread | None = None
-        self._rests: list[RunRest] = []  # to be given back
-        self._used: list[int] = []  # slots that are to be noted as used
+        self._rests: list[RunRest] = []  # their free slots are to be given back
+        self._used: list[int] = []  # slots that are to be recorded as used
 
     def keep(self, held: HeldRun) -> None:
         """Keep the run until no caller needs it; if no thread can be started, each caller handles its own slot."""
@@ -51,7 +51,7 @@ class Keeper:
             self._runs.append(held)
 
     def close(self) -> None:
-        """Give back free slots, and record used ones: the process ends."""
+        """Give back free slots, and record used ones, because the process ends."""
         if not self._turning.acquire(timeout=CLOSING_S):
             log.warning("runs_not_given_back", error="the database does not answer")
             return
@@ -85,7 +85,7 @@ class Keeper:
             return is_over
 
     def _turn(self) -> float:
-        """Ask and write; return the seconds until the next turn."""
+        """Ask the database about the runs, and record what became of slots; return the seconds until the next turn."""
         with self._turning:
             try:
                 confirm(held for held in self._snapshot() if held.needs_confirming())
@@ -96,7 +96,7 @@ class Keeper:
                 connection.close()
                 return AFTER_ERROR_S
             except Exception:
-                log.exception("held_runs_not_kept")  # callers ask the database themselves
+                log.exception("held_runs_not_kept")  # meanwhile callers ask the database themselves
                 return AFTER_ERROR_S
             return PERIOD_S
 

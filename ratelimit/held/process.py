@@ -1,7 +1,7 @@
-"""What this process holds for its callers: by site, with one keeper. A forked child begins with nothing.
+"""What this process holds for its callers at each site, and its one keeper. A forked child begins with nothing.
 
-On a free-threaded Python callers share no runs: there a caller may lose the processor between the mark of its start and
-its body while others go on (see held_run.py).
+On a free-threaded Python callers share no runs, because other callers may go on while one caller loses the processor
+between the mark of its start and its body (see held_run.py).
 """
 
 import atexit
@@ -42,7 +42,7 @@ _process = _Process()
 
 
 def callers_at(site: str, *, shared: bool = True) -> SiteCallers:
-    """Return the callers of this process at the site of this name; if not `shared`, only the one that asks.
+    """Return the object that hands out slots to all callers of this process at this site; if not `shared`, a new one.
 
     Raises InvalidSiteName.
     """
@@ -50,13 +50,13 @@ def callers_at(site: str, *, shared: bool = True) -> SiteCallers:
 
 
 def forget() -> None:
-    """Begin anew: a child that was forked does not have what its parent holds."""
+    """Begin anew in a forked child, because its parent's slots are not for the child."""
     global _process  # noqa: PLW0603  one for each process
     _process = _Process()
 
 
 def close() -> None:
-    """Give back what is held: the process ends."""
+    """Give back what the process holds, because it ends."""
     _process.keeper.close()
 
 

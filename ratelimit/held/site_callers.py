@@ -13,7 +13,7 @@ Got = Callable[[HeldRun, TakenSlot], None]
 
 
 class SiteCallers:
-    """Hands out the slots of runs, and reserves if there are none. Thread-safe."""
+    """Hands out the slots of runs, and reserves a run if no slot is free. Thread-safe."""
 
     def __init__(self, host: str, keeper: Keeper) -> None:
         self.waiting: set[object] = set()  # callers without a slot
@@ -25,7 +25,7 @@ class SiteCallers:
         self._size = RunSize()
 
     def take(self, latest: float, got: Got) -> bool:
-        """Hand out the next free slot, if there is one. Raises SlotTooFar if it is after `latest`."""
+        """Hand out the next free slot; returns False if no slot is free. Raises SlotTooFar if it is after `latest`."""
         with self._lock:
             for held in self._runs:
                 if taken := held.take(latest):
@@ -34,9 +34,9 @@ class SiteCallers:
             return False
 
     def take_or_reserve(self, latest: float, got: Got) -> None:
-        """Hand out the next free slot, or the first of a new run; raises what slots.reserve raises.
+        """Hand out the next free slot, or the first slot of a new run. Raises what slots.reserve raises.
 
-        If runs may have several slots, one caller reserves at a time, and the others wait for that.
+        If runs may have several slots, one caller at a time reserves, and the others wait for the new run.
         """
         if not self._size.may_be_longer:
             self._reserve(latest, got)

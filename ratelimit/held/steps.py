@@ -1,8 +1,8 @@
-"""Steps: what a caller of `throttle` waits for, for a thread and for a task of an event loop alike.
+"""Steps: what a caller of `throttle` waits for, be it a thread or a task of an event loop.
 
-The protocol (weir.ratelimit.held.caller) yields steps. `run` takes them in a thread, `run_async` in a task. An
-exception of a step is thrown into the protocol. A call that has begun is completed even if the task is cancelled
-meanwhile, however often: the database may have reserved already.
+The protocol (weir.ratelimit.held.caller) yields steps. `run` takes the steps in a thread, `run_async` in a task. If a
+step raises an exception, the exception is thrown into the protocol. A call that has begun is completed, however often
+the task is cancelled meanwhile: the database may have reserved a slot already.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from asgiref.sync import sync_to_async
 
 from weir.ratelimit.held.held_run import HeldRun
 
-# Seconds by which a timer usually fires late, at most. A site with many starts a second would lose them at each start.
+# A timer is usually late by no more than these seconds. A site with many starts a second would lose them at each start.
 TIMER_S = 0.0003
-FAST_S = 0.02  # the longest interval for which that matters
+FAST_S = 0.02  # the longest interval for which late timers matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Sleep this many seconds, or until there is news of the run."""
+    """Sleep this many seconds, or until another caller of the run starts, or the run is recalled."""
 
     held: HeldRun
     seconds: float
@@ -113,6 +113,6 @@ def _next(steps: Steps, raised: BaseException | None) -> Step | None:
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
-    """Let the loop call this. A loop that was closed with its tasks still waiting has no task to wake."""
+    """Let the loop make this call. In a loop that was closed while its tasks waited, there is no task to wake."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(call)

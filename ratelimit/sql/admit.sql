@@ -1,7 +1,7 @@
--- Let one request in at `site`, `wait_s` seconds from now. No row is returned, and nothing is written, if that is more
--- than `max_wait`, or if there is no such site.
+-- Let one request in at `site`; it is to be served `wait_s` seconds from now. No row is returned, and nothing is
+-- written, if this is more than `max_wait`, or if there is no such site.
 -- Promises: the clock is read under the lock of the site's row (locked clock). A request that is let in has no slot: it
--- counts at its time, however late its process then serves it. So no grace is added, and the whole burst can be used.
+-- counts at its time, however late its process serves it. So no grace is added, and the whole burst can be used.
 UPDATE weir_ratelimit_site AS site
 SET next_start = weir_ratelimit_next_start(
     greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until), site.effective_interval

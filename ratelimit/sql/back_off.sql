@@ -1,19 +1,20 @@
--- Start nothing at the site for some time, because it refused the start in `slot` (NULL: the caller decided it); or
--- because it could not be reached, as `error` says ('' if it was); or because a quota is used up, and nothing was
--- refused (`is_refusal` is false). `reason` is what it answered.
+-- Start nothing at the site for some time, for one of three reasons. It refused the start in `slot` (NULL: the caller
+-- decided to back off). Or it could not be reached: then `error` says why, and otherwise is ''. Or a quota is used up,
+-- and nothing was refused (`is_refusal` is false). `reason` is the site's answer.
 -- Refusals in slots that were reserved before the last back-off belong to that back-off: all of them count once.
--- A stated time counts from now, and the longest holds. Without one, or if `until` has passed, the time is `shortest`
--- seconds, twice as long for each back-off in a row, at most `longest`, and up to half longer by `chance`.
--- The series of back-offs ends when the site has refused nothing for as long as the next one would be, and for at least
--- `quiet` seconds. A quota adds nothing to the series, and does not keep it from ending: if the quota holds longer than
--- the refusals, `refused_until` is the end of the refusals. It is NULL if `backed_off_until` is that end.
+-- A stated time counts from now, and the longest one holds. If no time is stated, or if `until` has passed, the time is
+-- `shortest` seconds, doubled for each earlier back-off in a row, `longest` at most, and up to half longer by `chance`.
+-- The series of back-offs ends when the site has refused nothing for as long as the next back-off would last, and for
+-- at least `quiet` seconds. A used-up quota adds nothing to the series, and does not keep the series from ending: if
+-- the quota holds longer than the refusals, `refused_until` is the end of the refusals. It is NULL if
+-- `backed_off_until` is the end of the refusals.
 -- Recalls the reserved slots. The site's row is locked before anything is computed (locked clock). The statement waits
 -- for the lock no longer than `patience`, and then fails (0: no limit). Returns no row if nothing changed, or if there
 -- is no such site.
 --
 -- patience  sets the timeout of the lock
 -- locked    the site's row
--- timed     the clock, read under the lock
+-- timed     the row, with the clock that was read under the lock, and the stated time in seconds
 -- counted   how many back-offs in a row this is
 -- decided   the end of this back-off
 -- changing  whether that changes anything
@@ -41,7 +42,7 @@ WITH patience AS MATERIALIZED (
         CASE
             WHEN NOT %(is_refusal)s THEN CASE WHEN backoff_error = '' THEN backoff_level ELSE 0 END
             WHEN NOT is_new THEN backoff_level
-            WHEN (backoff_error = '') <> (%(error)s = '') THEN 1  -- it was unreachable and refuses now, or the reverse
+            WHEN (backoff_error = '') <> (%(error)s = '') THEN 1  -- the site was unreachable and refuses now, or the reverse
             WHEN refused_until < now - make_interval(
                 secs => greatest(%(quiet)s::float8, least(%(longest)s::float8, %(shortest)s::float8 * 2 ^ backoff_level))
             ) THEN 1

@@ -1,4 +1,5 @@
--- Return which of the slots no recall has made void; none on a standby, which may not know of a recall yet. Reads only.
+-- Return the slots that no recall has made void. A standby returns none, because it may not know of a recall yet. Reads
+-- only.
 SELECT slot.id
 FROM weir_ratelimit_slot AS slot
 CROSS JOIN LATERAL (  -- newest version (docs/explanation/sql.md)

@@ -1,13 +1,15 @@
--- Create sites of these names, at `interval`, except those that exist, and those of hosts that a site covers: `hosts`
--- and `ancestors` name, in pairs, the sites above each host. `written_rate` is the interval's rate, as it was written.
--- Executed under the lock of lock_site_names.sql, in the order of the names (lock order, docs/explanation/sql.md).
+-- Create sites of these names, at `interval`, except sites that exist, and sites of hosts that another site covers:
+-- `hosts` and `ancestors` name, in pairs, the sites above each host. `written_rate` is the interval's rate, as it was
+-- written. Executed under the lock of lock_site_names.sql. Rows are inserted in the order of their names (lock order,
+-- docs/explanation/sql.md).
 -- If a site above covered the host before, the new site's clock begins an interval after the last start that the host
--- was promised there; likewise after the last start at a deleted site. It also begins behind the rest that all sites
--- have when PostgreSQL has forgotten something, because the host may have had a site before (rest_sites.sql). The new
--- site goes on with the back-off of the site above and, until the Crawl-delays of its own robots.txt files are settled,
--- with the Crawl-delay of the site above (as in split_site.sql).
+-- was promised there. Likewise, it begins an interval after the last start at a deleted site of the host. It also
+-- begins after the rest that all sites have when PostgreSQL has forgotten something (rest_sites.sql), because the host
+-- may have had a site that is forgotten. The new site goes on with the back-off of the site above. Until the
+-- Crawl-delays of its own robots.txt files are settled, it also has the Crawl-delay of the site above (as in
+-- split_site.sql).
 --
--- above  the sites above each host that cover it, or did
+-- above  the sites above each host that cover it, or covered it before
 -- gone   the last start that each host may have been given at sites that are deleted
 WITH above AS MATERIALIZED (
     SELECT pair.host, site.*

@@ -1,17 +1,18 @@
--- Delete these sites, but for those that are busy, or `in_use` by the caller's word; with `idle_for` (seconds), but also
--- for those that a person set, and those that were in use since. `hosts` and `ancestors` name, in pairs, the sites above
--- each. Executed under the exclusive lock of lock_site_names.sql, with the rows locked (hold_sites.sql) by an earlier
--- statement: whatever was reserved at the sites is seen.
--- Promises: no host is asked sooner for having lost its site. Its next site, at whatever rate it is created, may
--- start at once; so the last start that was promised here must be as long ago as the intervals of this site, of new
--- sites (`default_interval`) and of the covering site above. What is recalled must be relied on by no holder.
--- What is committed later with the site's id finds no site, so that it cannot start: the row of the deleted site lets
--- sweep find it (late_fetches.sql).
--- Returns each site: why it stays (NULL: it was deleted), and how many seconds its clock keeps it.
+-- Delete these sites, except sites that are busy, or that the caller names as `in_use`. With `idle_for`, sites that a
+-- person has set stay, too, and so do sites that were in use in the last `idle_for` seconds. `hosts` and `ancestors`
+-- name, in pairs, the sites above each site. Executed under the exclusive lock of lock_site_names.sql, after an earlier
+-- statement has locked the rows (hold_sites.sql): whatever was reserved at the sites is seen.
+-- Promises: no host is asked sooner because its site was deleted. The host's next site, at whatever rate it is created,
+-- may start immediately. So the last start that was promised here must be as long ago as the longest of three
+-- intervals: that of this site, that of new sites (`default_interval`), and that of the covering site above. And no
+-- holder may still rely on a recalled slot.
+-- A fetch that is committed later with the site's id cannot start, because it finds no site. The row of the deleted
+-- site lets sweep find such a fetch (late_fetches.sql).
+-- Returns each site, with the reason why it stays (NULL: it was deleted), and for how many seconds its clock keeps it.
 --
--- above   the interval of the covering sites above each
--- timed   the sites, with the clock, read under the locks (locked clock)
--- judged  why each stays
+-- above   the longest interval of the covering sites above each site
+-- timed   the sites, with the clock that was read under the locks (locked clock)
+-- judged  the sites, with the reason why each stays
 WITH above AS MATERIALIZED (
     SELECT pair.host, max(site.effective_interval) AS effective_interval
     FROM unnest(%(hosts)s::text[], %(ancestors)s::text[]) AS pair (host, ancestor)

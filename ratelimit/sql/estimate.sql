@@ -1,5 +1,6 @@
--- Return the seconds until the first of `count` starts, if they were reserved now; infinite while the site is paused
--- until it is resumed. Reads only; the answer holds until the next reservation. The clock is read once (one clock).
+-- Return the seconds until the first of `count` starts, if they were reserved now. They are infinite while the site is
+-- paused until it is resumed. Reads only. The answer holds until the next reservation. The clock is read once (one
+-- clock).
 SELECT CASE WHEN planned.paused_until >= %(forever)s THEN 'infinity'::float8 ELSE extract(epoch FROM coalesce(
     (
         SELECT min(slot.start_time)

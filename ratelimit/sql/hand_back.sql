@@ -1,15 +1,15 @@
--- Give the free slots of one run back before their time, and set the site's clock back: to `after` seconds from now,
+-- Give the free slots of one run back before their time, and set the site's clock back to `after` seconds from now,
 -- when the interval after the run's last start is over. The holder of the run starts nothing in it any more.
--- Promises: no start is granted twice. The clock is not set if something was reserved behind the run, or the run was
--- recalled: with the rate, the clock has changed, too. It is never set forward. `after` was computed before the
--- statement was sent, and counts from later on (safe duration); the clock is read under the lock of the site's row
--- (locked clock).
+-- Promises: no start is granted twice. The clock is not set if something was reserved behind the run, or if the run was
+-- recalled, because a recall may have changed the clock together with the rate. The clock is never set forward. `after`
+-- was computed before the statement was sent, but counts from a later time, at which the clock is read (safe duration)
+-- under the lock of the site's row (locked clock).
 --
 -- run       the run, and its site
 -- moved     the site, its clock set back
--- gone      a slot that was reserved alone, if the clock was set back: otherwise it could be taken
---           (take_given_back.sql), although the next reservation has the same time
--- released  the slots otherwise (site first)
+-- gone      a slot that was reserved alone, deleted if the clock was set back: otherwise it could be taken
+--           (take_given_back.sql), although the next reservation gets the same time
+-- released  the slots, given back if none was deleted (site first)
 WITH run AS MATERIALIZED (
     SELECT site_id, min(id) AS first_slot, max(use_until) AS use_until FROM weir_ratelimit_slot
     WHERE id = ANY(%(slots)s) AND released_at IS NULL AND finished_at IS NULL

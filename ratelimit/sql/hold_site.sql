@@ -1,5 +1,5 @@
 -- Lock the site of this name, and the sites `above` it that cover subdomains, in the order of their ids (lock order).
--- Returns them, the nearest first.
+-- Returns these sites, that of this name first, and then the nearest ones first.
 SELECT id, name
 FROM (
     SELECT id, name

@@ -1,5 +1,5 @@
 -- Start nothing at the site for `seconds` (NULL: until it is resumed). Replaces an earlier pause, and recalls the
--- reserved slots (site first). Purge leaves what a person has paused.
+-- reserved slots (site first). Purge does not delete a site that a person has paused.
 UPDATE weir_ratelimit_site AS site
 SET paused_until = coalesce(clock_timestamp() + make_interval(secs => %(seconds)s::float8), %(forever)s),
     recalled_slot = nextval(pg_get_serial_sequence('weir_ratelimit_slot', 'id')),

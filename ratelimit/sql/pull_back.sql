@@ -1,8 +1,8 @@
--- Set the site's clock back to an interval from now, unless it has changed from `reserved_until`: then another process
--- has reserved.
--- Execute this when the reserved slots have been recalled for longer than a holder relies on a confirmation. The last
--- start has then been made; it counts as made now, with a whole burst. Hosts that the site covered before
--- (split_site.sql) were promised no later start either, unless a back-off ends later.
+-- Set the site's clock back to an interval (and a whole burst) from now, unless the clock differs from
+-- `reserved_until`, because another process has reserved meanwhile.
+-- Execute this when the reserved slots were recalled longer ago than a holder relies on a confirmation. Then the last
+-- start has been made; it counts as if it was made now, after a whole burst. Hosts that the site covered before
+-- (split_site.sql) have no later promised start either, unless a back-off ends later.
 UPDATE weir_ratelimit_site AS site
 SET next_start = clock_timestamp() + site.burst * site.effective_interval,
     split_until = CASE WHEN site.split_until IS NOT NULL

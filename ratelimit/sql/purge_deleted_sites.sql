@@ -1,4 +1,4 @@
--- Delete one short batch of the notes of sites that were deleted more than `older_than` seconds ago.
+-- Delete, in one short batch, rows about sites that were deleted more than `older_than` seconds ago.
 WITH old AS (
     SELECT site_id FROM weir_ratelimit_deletedsite
     WHERE deleted_at < clock_timestamp() - make_interval(secs => %(older_than)s::float8)

@@ -1,8 +1,8 @@
 -- Look at the next `batch` slots after slot `after`, and delete those whose start is more than `older_than` seconds ago
 -- (short batch). Slots that other transactions have locked are left to the next purge (skip locked).
--- Slots are looked at in the order of their ids, which is about that of the reservations: if a whole batch is young,
--- and was reserved lately, no later slot is old. Returns one row: how many were deleted, the last slot that was looked
--- at, and whether later ones may be old.
+-- Slots are looked at in the order of their ids, which is about the order of the reservations. If all slots of a batch
+-- have a recent start and were reserved recently, no later slot is old. Returns one row: how many slots were deleted,
+-- the last slot that was looked at, and whether later slots may be old.
 --
 -- looked_at  the next batch
 -- old        the slots to be deleted, locked

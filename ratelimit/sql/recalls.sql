@@ -1,7 +1,7 @@
--- Return the recalls of the last `window` seconds: (site, its last void slot, NULL), and the slots that were passed on
--- to another fetch: (site, NULL, slot). Reads only, and mostly returns one row, that of site 0, which does not exist:
--- it tells whether this database is a standby, which may be behind. statement_timestamp() is one value, so an index is
--- used (one clock).
+-- Return the recalls of the last `window` seconds, as (site, its last void slot, NULL), and the slots that were passed
+-- on to another fetch, as (site, NULL, slot). One more row has the site 0, which does not exist: this row says whether
+-- the database is a standby, which may be behind its primary. Mostly it is the only row. Reads only.
+-- statement_timestamp() has one value in a statement, so that the indexes are used (one clock).
 SELECT
     0::bigint AS site_id, statement_timestamp() AS at, NULL::bigint AS last_slot, NULL::bigint AS passed_on,
     pg_is_in_recovery() AS is_standby

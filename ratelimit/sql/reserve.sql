@@ -1,10 +1,10 @@
 -- Reserve `count` new starts at `site`. `places` is 0, 1, ... count - 1.
--- Promises: the clock is read under the lock of the site's row (locked clock, docs/explanation/sql.md). What is
--- returned is committed. No row is returned, and nothing is written, if the first start is farther away than
--- `max_wait`, if there is no such site, or if a given-back slot should be taken first (take_given_back.sql). The
--- durations `wait_s` and `use_until_s` err on the safe side (safe duration). `added_grace` seconds are added to the
--- site's grace: the round trips of the process.
--- The result also says how long the server took until then, which is not a part of the round trip.
+-- Promises: the clock is read under the lock of the site's row (locked clock, docs/explanation/sql.md). Returned slots
+-- are committed. No row is returned, and nothing is written, if the first start is farther away than `max_wait`, if
+-- there is no such site, or if a given-back slot should be taken first (take_given_back.sql). The durations `wait_s`
+-- and `use_until_s` err on the safe side (safe duration). `added_grace` is the time of the process' round trips in
+-- seconds, which is added to the site's grace.
+-- `server_s` is how long the server took for the statement, which does not count as a part of the round trip.
 --
 -- reserved  the site, its clock moved
 -- granted   the slots

@@ -1,5 +1,5 @@
--- Recall all slots of the next `batch` sites after the site `after`, and let these rest: nothing starts at a site
--- within `rest`, its grace, and the time of a whole burst (site first). Returns the sites.
+-- Recall all slots of the next `batch` sites after the site `after`, and let these sites rest: nothing starts at a site
+-- for the sum of `rest`, its grace, and the time of a whole burst (site first). Returns the sites.
 WITH locked AS MATERIALIZED (
     SELECT id
     FROM weir_ratelimit_site

@@ -1,5 +1,5 @@
--- End a pause and a back-off. The clock stays, so the interval since the last start holds.
--- Purge leaves what a person has resumed.
+-- End a pause and a back-off. The clock does not change, so the interval since the last start holds.
+-- Purge does not delete a site that a person has resumed.
 UPDATE weir_ratelimit_site
 SET paused_until = NULL, backed_off_until = NULL, backoff_level = 0, backoff_error = '',
     backoff_reason = '', refused_until = NULL, is_kept = true

@@ -1,5 +1,5 @@
--- Set the crawl delay that robots.txt asks for (NULL: none). If that changes the effective interval, the reserved
--- slots are recalled, and `next_start` keeps its distance from the last start by the new interval.
+-- Set the crawl delay that robots.txt asks for (NULL: none). If this changes the effective interval, the reserved
+-- slots are recalled, and `next_start` moves so that the last start is followed by the new interval.
 UPDATE weir_ratelimit_site AS site
 SET crawl_delay = %(crawl_delay)s,
     next_start = site.next_start + greatest(

@@ -1,18 +1,18 @@
--- Create the site at this rate, or change its rate and burst, and move its clock. A NULL leaves them as they are. Without a
--- rate (NULL), only a site that exists is changed; where there is none, no row is returned. The other settings are stored
--- by the same transaction, which has locked the row (hold_site.sql).
--- `next_start` keeps its distance from the last start by the new rate: a faster rate is not bound by the old interval,
--- and a slower one is kept from the next start on. A longer interval counts once for each start of the burst: a burst
--- that is used up at the old rate is used up at the new one.
--- Where its hosts belonged to a site that is deleted, the clock is an interval (and a whole burst) after their last start
--- there; `above` names the sites above this one.
--- A person has set it: purge leaves it.
--- The reserved slots are recalled where a change affects them; `changes` says that a setting does.
--- `is_reserved_ahead` tells whether the site was reserved farther ahead than the rate needs.
+-- Create the site at this rate, or change its rate and burst, and move its clock. A rate or burst of NULL does not
+-- change. Without a rate, only an existing site is changed; if there is none, no row is returned. The same transaction
+-- stores the other settings; it has locked the row before (hold_site.sql).
+-- `next_start` moves so that the last start is followed by the new interval: a faster rate is not bound by the old
+-- interval, and a slower rate holds from the next start on. A longer interval counts once for each start of the burst:
+-- a burst that is used up at the old rate is used up at the new rate.
+-- If the site's hosts belonged to a site that was deleted, the clock is an interval (and a whole burst) after the last
+-- start there, or later. `above` names the sites above this one.
+-- Purge does not delete the site, because a person has set it.
+-- The reserved slots are recalled if a change affects them; `changes` says that another setting than the rate does.
+-- `is_reserved_ahead` says whether slots were recalled and the site was reserved farther ahead than the rate needs.
 -- ON CONFLICT locks the row before the new values are computed, which depend on the old ones. (`given` has the interval
--- for the insertion; the locked row may have another.) A site that does not obey robots.txt has no crawl delay.
+-- for the insertion; the locked row may have another one.) A site that does not obey robots.txt has no crawl delay.
 --
--- gone  the last start at deleted sites whose hosts belong to this one now
+-- gone  the last start at deleted sites whose hosts belong to this site now
 WITH gone AS MATERIALIZED (
     SELECT max(last_start) AS last_start
     FROM weir_ratelimit_deletedsite

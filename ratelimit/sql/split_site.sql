@@ -1,16 +1,16 @@
--- From now on, hosts belong to the site `gainer` that belonged to the site `loser`, or may have belonged to one of
--- `above` before these were split. A site is NULL if there is none. Executed in the transaction that changes what the
--- sites cover, under the lock of lock_site_names.sql, with the rows locked (hold_site.sql).
--- Promises: no host is asked earlier because it has changed its site. Slots that are reserved at either site are
--- recalled. The clock of `gainer` moves to an interval (and a whole burst) after the last start that the hosts may
--- still be given at `loser`; `gainer` goes on with the back-offs of `loser` and of `above` and, until the Crawl-delays
--- of the robots.txt files are settled, with the Crawl-delay of `loser`. The row of `loser` records until when it has
--- promised starts, for the clocks of sites that are created later, and that strays may be queued there.
--- Returns each site that was recalled: its clock, and whether that is farther ahead than its rate needs.
+-- Move hosts to the site `gainer`. They have belonged to the site `loser`, or may have belonged to one of the sites
+-- `above` before it was split. `loser` or `gainer` is NULL if there is no such site. Executed in the transaction that
+-- changes which hosts the sites cover, under the lock of lock_site_names.sql, with the rows locked (hold_site.sql).
+-- Promises: no host is asked earlier because its site has changed. Slots that are reserved at either site are recalled.
+-- The clock of `gainer` moves to an interval (and a whole burst) after the last start that the hosts may still be given
+-- at `loser`. `gainer` goes on with the back-offs of `loser` and of `above`. Until the Crawl-delays of the robots.txt
+-- files are settled, it also has the Crawl-delay of `loser`. The row of `loser` records until when it has promised
+-- starts, for the clocks of sites that are created later, and that strays may be queued there.
+-- Returns each site whose slots were recalled, its clock, and whether the clock is farther ahead than its rate needs.
 --
 -- left_site  the site `loser`
--- promised   the last start that the hosts may still be given, and the back-off that they had: there, or at a site that
---            was split
+-- promised   the last start that the hosts may still be given, and the back-off that they had, at `loser` or at a site
+--            of `above` that was split
 -- lost       the site `loser`, changed
 -- gained     the site `gainer`, changed
 WITH left_site AS MATERIALIZED (

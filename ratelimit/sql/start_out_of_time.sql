@@ -1,16 +1,17 @@
--- Record starts that were written out of their time, and set the clocks of their sites behind them. For each site: its
--- name, how many starts there were, the slot of the last one, and how many seconds ago that was written, at least.
--- Promises: from the commit on, nothing is reserved at the site sooner than an interval after the last of these starts;
--- with a burst, each counts as one more start than what was reserved (GCRA). `ago` was computed before the statement
--- was sent, and counts from a clock that is read under the locks (safe duration, locked clock): a start counts as later
--- than it was, never as earlier. If something is reserved behind the run of the last one, which may come too close, all
--- slots of the site are recalled (site first). The site's back-offs and pauses stay as they are.
--- Sites that another transaction has locked are left out (skip locked): they are not returned.
+-- Record starts that were written out of their time, and set the clocks of their sites behind them. The parameters
+-- have, for each site, its name, how many starts there were, the slot of the last start, and how many seconds ago
+-- (`agos`), at least, this start was written.
+-- Promises: from the commit on, nothing is reserved at a site sooner than an interval after the last of its starts.
+-- With a burst, each of them counts as one start more than what was reserved (GCRA). `agos` was computed before the
+-- statement was sent, but counts from a clock that is read under the locks (safe duration, locked clock). So a start
+-- may count as later than it was, never as earlier. If slots are reserved behind the run of the last start, they may
+-- come too close to it, and all slots of the site are recalled (site first). Back-offs and pauses do not change.
+-- Sites that another transaction has locked are left out (skip locked), and are not returned.
 --
 -- told    what is to be recorded
 -- locked  the sites, locked
--- timed   the same, with the clock, and the end of the last one's run; NULL if that was recalled
--- judged  with the consequences: whether the start is recent enough to count, and whether others may come too close
+-- timed   the same, with the clock, and the end of the run of the last start (NULL: the run was recalled)
+-- judged  the same, with the consequences: whether the start is recent enough to count, and whether slots are recalled
 -- noted   the sites, changed
 -- total   the total of all sites
 WITH told AS MATERIALIZED (

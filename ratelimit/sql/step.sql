@@ -1,9 +1,9 @@
 -- Correct the clocks of all sites after PostgreSQL's clock was stepped by `step`, and recall all slots (site first).
--- Returns the sites. Execute this when nothing can start: no holder has had a confirmation for long enough.
--- Promises: no start is granted sooner than an interval after the last one, whatever was reserved before and after the
--- step, and by whichever clock. `next_start` becomes the earlier of two times that are both late enough: the old one,
--- moved forward with the clock, but never back; and a grace and a whole burst from now, as if the last start was made
--- now.
+-- Returns the sites. Execute this when nothing can start, because no holder has a confirmation on which it may rely.
+-- Promises: no start is granted sooner than an interval after the last start, whatever was reserved before and after
+-- the step, and whether the clock was read before or after it. `next_start` becomes the earlier of two times, both of
+-- which are late enough: the old `next_start`, moved by a step forward, but not by a step back; and a grace and a whole
+-- burst from now, as if the last start was made now.
 WITH locked AS MATERIALIZED (
     SELECT id FROM weir_ratelimit_site ORDER BY id FOR NO KEY UPDATE
 ), deleted AS (

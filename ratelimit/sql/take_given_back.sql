@@ -1,11 +1,11 @@
--- Take the earliest future start at `site` that was given back. A recall at the same time comes before this, and the
--- old slot is void, or after it, and makes the new one void (site first). A slot that was reserved alone is its whole
--- run, so any process may take its place; a slot that another process is taking is skipped (skip locked).
--- The taken slot gets a new id: its former holder may give the old one back a second time, which changes no row.
+-- Take the earliest future slot at `site` that was given back. A recall at the same time comes before this statement,
+-- and the old slot is void, or after it, and makes the new slot void (site first). A slot that was reserved alone is a
+-- whole run, so any process may take its place. A slot that another process is taking is skipped (skip locked).
+-- The taken slot gets a new id: if its former holder gives the old slot back a second time, this changes no row.
 --
 -- site     the site's row, locked (newest version, docs/explanation/sql.md)
 -- vacated  the old slot, deleted
--- taken    the new one
+-- taken    the new slot
 WITH site AS MATERIALIZED (
     SELECT * FROM weir_ratelimit_site
     WHERE (name, id) >= ((SELECT %(site)s::text), 0) AND name <= (SELECT %(site)s::text)

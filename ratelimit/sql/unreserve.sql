@@ -1,10 +1,11 @@
 -- Set the clock of a site back, to `retry` seconds from now, if one of these slots was reserved alone, was given back,
--- and is the last that was reserved there. A site with one start a day would otherwise lose a day to one message that
--- came late. Sites with a shorter interval than `retry` are left as they are: while no holder can use its slots, they
--- must not be reserved more often than their rate allows.
+-- and is the last slot that was reserved there. A site with one start a day would otherwise lose a day because one
+-- message came late. The clock of a site with a shorter interval than `retry` does not change: while no holder can use
+-- its slots, such a site must not be reserved more often than its rate allows.
 -- Promises: no start is granted twice. A process that takes the given-back slot at the same time (take_given_back.sql)
--- comes before this, and the slot is gone, or after it, and finds none (site first). Sites that another transaction has
--- locked are left out (skip locked), and so are recalled slots: with their rate, the site's clock has changed, too.
+-- comes before this statement, which then finds no slot, or after it, and then finds none itself (site first). Sites
+-- that another transaction has locked are left out (skip locked). So are recalled slots, because a recall may have
+-- changed the site's clock together with the rate.
 --
 -- slow   the slow sites, locked
 -- slot   their slots that fulfil the conditions, locked

@@ -14,7 +14,7 @@ from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, utf8
 
 LISTED = 20
-LOOKED_AT = 10_000  # of the newest
+LOOKED_AT = 10_000  # of the newest notifications, if no user is named
 
 
 def _add_filters(parser: CommandParser) -> None:
@@ -37,7 +37,7 @@ def _meant(options: dict[str, Any]) -> bulk.Meant:
 
 
 class List(Subcommand):
-    """The newest notifications."""
+    """Lists the newest notifications."""
 
     name = "list"
     help = f"list notifications, the newest first, among the newest {LOOKED_AT:,} or those of the users"
@@ -54,7 +54,7 @@ class List(Subcommand):
 
 
 class Delete(Subcommand):
-    """Many notifications go."""
+    """Deletes many notifications."""
 
     name = "delete"
     help = "delete notifications, page by page; unread numbers fall with them"
@@ -84,7 +84,7 @@ class Delete(Subcommand):
             raise ValueError(f"There are {number:,}, and no more than {expect:,} were expected: nothing was deleted.")
         try:
             deleted = actions.delete_notifications(acting.of_shell(options["who"]), meant, why=options.get("why", ""))
-        except IntegrityError as error:  # Django's ProtectedError is one
+        except IntegrityError as error:  # Django's ProtectedError is a subclass
             reason = str(error.args[0]).splitlines()[0]
             raise ValueError(
                 f"Another table refers to some of them, and forbids it ({reason}): pages that went before stay deleted."
@@ -100,7 +100,7 @@ class Command(ActionCommand):
 
 
 def _as_texts(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what JSON has no form for."""
+    """Return, as texts, the values for which JSON has no type."""
     times = {name: row[name] and row[name].isoformat() for name in ("created_at", "read_at")}
     return {"user_id": row["user_id"] if isinstance(row["user_id"], int) else str(row["user_id"]), **times}
 

@@ -18,7 +18,7 @@ from weir.workers.cli.actions import ExactCommand
 
 @dataclass(kw_only=True, slots=True)
 class _Undecided:
-    """How many users cannot be judged now, and how many of these are no doubts. They may be many, and are not kept."""
+    """How many users cannot be judged now, and how many of these have no doubt. The users may be too many to keep."""
 
     users: int = 0
     without_doubt: int = 0
@@ -75,7 +75,7 @@ def _user(text: str) -> UserKey:
 
 
 def _sentences(repaired: int, undecided: _Undecided, *, dry_run: bool) -> Iterator[str]:
-    """Yield what was found: the same with and without `dry_run`, but for whether it was repaired."""
+    """Yield sentences about what was found: only the verb depends on `dry_run`."""
     if repaired:
         verb = "would be repaired" if dry_run else "repaired"
         yield f"{repaired:,} unread number{pluralize(repaired)} {verb}."
