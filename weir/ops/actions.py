@@ -15,13 +15,16 @@ from django.utils import timezone
 from weir.notifications import actions as unread
 from weir.notifications import user_keys
 from weir.ops.filters import Chosen
-from weir.ops.forms import Decision, PauseSite, Reason, Reconcile, Redirect, Resolve, RetryFailed, SetSite
+from weir.ops.forms import Decision, ListAddress, PauseSite, Reason, Reconcile, Redirect, Resolve, RetryFailed, SetSite
+from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_filters
-from weir.workers.mail.actions import emails, kinds
-from weir.workers.mail.models import Act
+from weir.workers.mail import suppression
+from weir.workers.mail.actions import addresses, emails, kinds
+from weir.workers.mail.addresses import redacted
+from weir.workers.mail.models import Act, Email
 
 Values = Mapping[str, Any]
 
@@ -140,6 +143,50 @@ EMAIL: Final = {
     "cancel": _email(Act.CANCEL, "Cancel", "One that waits is not sent."),
     "correct": _email(Act.CORRECT, "Render it anew", ANEW),
     "redirect": _email(Act.CORRECT, "Send it to another address", ANEW, Redirect),
+}
+
+
+def recipient_of(email_id: int) -> str:
+    """Return whom the e-mail is for. Raises Email.DoesNotExist, and ValueError if the recipient was forgotten."""
+    if (email := Email.objects.filter(pk=email_id).only("recipient").first()) is None:
+        raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
+    if not email.recipient:
+        raise ValueError(f"The recipient of e-mail {email_id} was forgotten: there is no address to name.")
+    return email.recipient
+
+
+def _seen_recipient(email_id: int, values: Values) -> str:
+    if (recipient := recipient_of(email_id)) != values["address"]:
+        raise acting.Changed(f"E-mail {email_id} goes to another address now: look at it again.")
+    return recipient
+
+
+def _suppress(actor: Actor, email_id: int, values: Values) -> None:
+    if not addresses.suppress(actor, _seen_recipient(email_id, values), why=values["why"]):
+        raise ValueError("The recipient is on the suppression list already.")
+
+
+def _release(actor: Actor, email_id: int, values: Values) -> None:
+    recipient = _seen_recipient(email_id, values)
+    if not addresses.release(actor, suppression.address_hash(recipient), why=redacted(values["why"], recipient)):
+        raise ValueError("The recipient is not on the suppression list.")
+
+
+RECIPIENT: Final = {
+    "suppress": Deed(
+        title="Suppress the recipient",
+        explains="Nothing is sent to the address from now on: it is put on the suppression list.",
+        action=addresses.SUPPRESS,
+        form=ListAddress,
+        do=_suppress,
+    ),
+    "release": Deed(
+        title="Release the recipient",
+        explains="The address is taken off the suppression list. What was not sent meanwhile stays unsent.",
+        action=addresses.RELEASE,
+        form=ListAddress,
+        do=_release,
+    ),
 }
 KIND: Final = {
     "pause": Deed(

@@ -129,3 +129,16 @@ class Redirect(Resolve):
 
     to = forms.CharField(label="To", max_length=320, help_text="Its recipient from now on, who can read it.")
     field_order = ("to", "why", "seen")
+
+
+class ListAddress(Decision):
+    """Why, of the recipient that the operator has seen."""
+
+    address = forms.CharField(
+        label="Address",
+        max_length=320,
+        strip=False,
+        widget=forms.TextInput(attrs={"readonly": True, "size": 40}),
+        help_text="The e-mail's recipient. All kinds of e-mail are meant.",
+    )
+    field_order = ("address", "why")

@@ -39,6 +39,7 @@ PAGES: Final = {
     "site-act": f"/sites/{SITE}/set/",
     "fetch-act": "/fetches/{queued}/cancel/",
     "email-act": "/emails/{email}/correct/",
+    "recipient-act": "/emails/{email}/suppress/",
     "kind-act": "/emails/kinds/order.shipped/pause/",
     "fetches-act": "/fetches/retry/?state=failed",
     "unread-act": "/unread/reconcile/",
