@@ -6,146 +6,27 @@ call these as well.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 
-from django import forms
 from django.db.models import QuerySet
+from django.forms import Form
 from django.utils import timezone
 
-from weir.conf.texts.rates import parse_duration
 from weir.notifications import actions as unread
 from weir.notifications import user_keys
 from weir.ops.filters import Chosen
-from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
-from weir.ratelimit.changing.statuses import parse_statuses, written
+from weir.ops.forms import Decision, ListAddress, PauseSite, Reason, Reconcile, Redirect, Resolve, RetryFailed, SetSite
+from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_filters
-from weir.workers.mail.actions import emails, kinds
-from weir.workers.mail.models import Act
+from weir.workers.mail import suppression
+from weir.workers.mail.actions import addresses, emails, kinds
+from weir.workers.mail.addresses import redacted
+from weir.workers.mail.models import Act, Email
 
-LONGEST_REASON: Final = 2_000
-LARGEST: Final = 2**31 - 1  # that PostgreSQL keeps
 Values = Mapping[str, Any]
-
-
-class Duration(forms.CharField):
-    """30 (seconds), 10m, 2h, 1d."""
-
-    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
-        """Return the text of what is stored, in seconds."""
-        return str(value.total_seconds()) if isinstance(value, timedelta) else value
-
-    def clean(self, value: Any) -> timedelta | None:  # noqa: ANN401  Django's signature
-        text = super().clean(value)
-        try:
-            return parse_duration(text) if text else None
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
-
-
-class Statuses(forms.CharField):
-    """403, 999."""
-
-    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
-        """Return the text of what is stored."""
-        return written(value) if isinstance(value, list) else value
-
-    def clean(self, value: Any) -> list[int] | None:  # noqa: ANN401  Django's signature
-        """Read them; nothing is the default."""
-        text = super().clean(value)
-        try:
-            return parse_statuses(text) if text else None
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
-
-
-FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
-    Kind.COUNT: partial(forms.IntegerField, min_value=1, max_value=LARGEST),
-    Kind.DURATION: Duration,
-    Kind.FLAG: forms.NullBooleanField,
-    Kind.STATUSES: Statuses,
-}
-
-
-class Reason(forms.Form):
-    """Why, where that may be left out."""
-
-    why = forms.CharField(label="Why", required=False, max_length=LONGEST_REASON, help_text="It is kept.")
-
-
-class Decision(forms.Form):
-    """Why, where it is a decision about risk."""
-
-    why = forms.CharField(
-        label="Why", max_length=LONGEST_REASON, help_text="Your reason, or what you found out, and where: it is kept."
-    )
-
-
-class PauseSite(Reason):
-    """For how long."""
-
-    duration = Duration(label="For", required=False, help_text="30 (seconds), 10m, 2h, 1d; empty: until it is resumed.")
-    field_order = ("duration", "why")
-
-
-class SetSite(Reason):
-    """All settings of a site, with the version that the operator has seen."""
-
-    rate = forms.CharField(label="Rate", max_length=50, help_text="3/s, 1/10s, 100/h, 1/day")
-    seen = forms.CharField(
-        widget=forms.HiddenInput,
-        error_messages={"required": "Open this form anew: it does not say which settings you have seen."},
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields |= {setting.name: _field(setting) for setting in SETTINGS}
-        self.order_fields(["rate", *(setting.name for setting in SETTINGS), "why", "seen"])
-
-
-def _field(setting: SiteSetting) -> forms.Field:
-    make = forms.BooleanField if setting.default is False else FIELDS[setting.kind]
-    is_number = setting.kind is Kind.COUNT and setting.default is not None
-    return make(label=setting.label, required=is_number, help_text=setting.form_help)
-
-
-class RetryFailed(Reason):
-    """At most how many."""
-
-    expected = forms.IntegerField(
-        label="At most",
-        min_value=0,
-        max_value=LARGEST,
-        help_text="So many would be queued again now. If there are more, nothing is done.",
-    )
-    field_order = ("expected", "why")
-
-
-class Reconcile(Reason):
-    """Whose number."""
-
-    user = forms.CharField(label="User", max_length=254, help_text="The key that notify() is called with.")
-    field_order = ("user", "why")
-
-
-class Resolve(Decision):
-    """Why, of an e-mail in the version that the operator has seen."""
-
-    seen = forms.CharField(
-        widget=forms.HiddenInput,
-        error_messages={"required": "Open this form anew: it does not say which e-mail you have seen."},
-    )
-
-
-class Redirect(Resolve):
-    """To which address from now on."""
-
-    to = forms.CharField(label="To", max_length=320, help_text="Its recipient from now on, who can read it.")
-    field_order = ("to", "why", "seen")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,7 +37,7 @@ class Deed:
     explains: str
     action: AuditedAction
     do: Callable[[Actor, Any, Values], object]
-    form: type[forms.Form] = Reason
+    form: type[Form] = Reason
 
 
 def _set(actor: Actor, host: str, values: Values) -> None:
@@ -241,7 +122,7 @@ FETCHES: Final = {
 }
 
 
-def _email(act: Act, title: str, explains: str, form: type[forms.Form] = Resolve) -> Deed:
+def _email(act: Act, title: str, explains: str, form: type[Form] = Resolve) -> Deed:
     def do(actor: Actor, email_id: int, values: Values) -> None:
         emails.resolve(actor, email_id, act, why=values["why"], to=values.get("to"), seen=values["seen"])
 
@@ -262,6 +143,50 @@ EMAIL: Final = {
     "cancel": _email(Act.CANCEL, "Cancel", "One that waits is not sent."),
     "correct": _email(Act.CORRECT, "Render it anew", ANEW),
     "redirect": _email(Act.CORRECT, "Send it to another address", ANEW, Redirect),
+}
+
+
+def recipient_of(email_id: int) -> str:
+    """Return whom the e-mail is for. Raises Email.DoesNotExist, and ValueError if the recipient was forgotten."""
+    if (email := Email.objects.filter(pk=email_id).only("recipient").first()) is None:
+        raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
+    if not email.recipient:
+        raise ValueError(f"The recipient of e-mail {email_id} was forgotten: there is no address to name.")
+    return email.recipient
+
+
+def _seen_recipient(email_id: int, values: Values) -> str:
+    if (recipient := recipient_of(email_id)) != values["address"]:
+        raise acting.Changed(f"E-mail {email_id} goes to another address now: look at it again.")
+    return recipient
+
+
+def _suppress(actor: Actor, email_id: int, values: Values) -> None:
+    if not addresses.suppress(actor, _seen_recipient(email_id, values), why=values["why"]):
+        raise ValueError("The recipient is on the suppression list already.")
+
+
+def _release(actor: Actor, email_id: int, values: Values) -> None:
+    recipient = _seen_recipient(email_id, values)
+    if not addresses.release(actor, suppression.address_hash(recipient), why=redacted(values["why"], recipient)):
+        raise ValueError("The recipient is not on the suppression list.")
+
+
+RECIPIENT: Final = {
+    "suppress": Deed(
+        title="Suppress the recipient",
+        explains="Nothing is sent to the address from now on: it is put on the suppression list.",
+        action=addresses.SUPPRESS,
+        form=ListAddress,
+        do=_suppress,
+    ),
+    "release": Deed(
+        title="Release the recipient",
+        explains="The address is taken off the suppression list. What was not sent meanwhile stays unsent.",
+        action=addresses.RELEASE,
+        form=ListAddress,
+        do=_release,
+    ),
 }
 KIND: Final = {
     "pause": Deed(

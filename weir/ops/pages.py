@@ -41,6 +41,15 @@ CONTENT_SECURITY_POLICY: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OwnPart:
+    """What a page shows below, to one visitor and as of when it was loaded: no other visitor is given it again."""
+
+    template: str
+    shows: Mapping[str, object]
+    has_frame: bool = False  # with a document of this host
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OpsPage:
     """The content of a page."""
 
@@ -48,7 +57,8 @@ class OpsPage:
     title: str
     every_s: int = 5  # after how many seconds a browser asks for the live part again
     good_for_s: float = 0.0  # for how long all viewers get the same answer
-    shows: Mapping[str, object] = field(default_factory=dict)  # the template's context
+    shows: Mapping[str, object] = field(default_factory=dict)
+    own: Callable[[], OwnPart] | None = None  # called for a whole page only
 
 
 View = Callable[..., OpsPage]
@@ -113,8 +123,13 @@ def _answer(request: HttpRequest, view: Callable[[], OpsPage]) -> HttpResponse:
         answer = answers.BoundedAnswer(live.encode(), etag, time.monotonic() + shown.good_for_s)
         answers.remember(request, answer)
         return answer.to(request.headers.get("If-None-Match", ""))
+    own = shown.own() if shown.own else None
     whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **frame(request)}
-    return HttpResponse(rendered("weir/ops/page.html", whole, request))
+    whole["own"] = rendered(own.template, own.shows, request) if own else ""
+    headers = (
+        {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; frame-src 'self'"} if own and own.has_frame else {}
+    )
+    return HttpResponse(rendered("weir/ops/page.html", whole, request), headers=headers)
 
 
 def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpResponse:

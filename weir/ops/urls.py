@@ -6,7 +6,7 @@ Include them where you like: `path("weir/", include("weir.ops.urls"))`. They are
 from django.urls import path
 
 from weir.ops.metrics.views import metrics
-from weir.ops.views import acting, audit, emails, fetches, overview, sites, unread
+from weir.ops.views import acting, audit, emails, fetches, overview, previews, sites, unread
 from weir.postgres.own_commits import leave_commits_to
 
 app_name = "weir_ops"
@@ -19,6 +19,7 @@ urlpatterns = [
     path("unread/", unread.show, name="unread"),
     path("emails/", emails.show_list, name="emails"),
     path("emails/<int:email_id>/", emails.show, name="email"),
+    path("emails/<int:email_id>/html/", previews.html, name="email-html"),
     path("audit/", audit.show_list, name="audit"),
     path("sites/<str:target>/<slug:what>/", acting.site, name="site-act"),
     path("fetches/<int:target>/<slug:what>/", acting.fetch, name="fetch-act"),

@@ -16,6 +16,11 @@ def address_hash(address: str) -> str:
     return hashlib.sha256(address.lower().encode()).hexdigest()
 
 
+def entry_of(address: str) -> Suppression | None:
+    """Return the entry that keeps e-mails from this address; None if it is not on the list."""
+    return Suppression.objects.filter(address_hash=address_hash(address)).first() if address else None
+
+
 def reasons(addresses: Iterable[str]) -> dict[str, str]:
     """Return, for each of these addresses that is on the list, a sentence that says why nothing is sent to it."""
     hashes = {address: address_hash(address) for address in addresses}

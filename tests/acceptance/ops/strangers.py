@@ -1,6 +1,8 @@
 """Rows with texts as hostile as strangers can write them: markup, scripts, changes of direction, very long lines."""
 
 from datetime import timedelta
+from email.message import EmailMessage
+from email.policy import SMTP
 from typing import Final, NamedTuple
 
 from django.utils import timezone
@@ -8,7 +10,7 @@ from django.utils import timezone
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Door, Entry
 from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile, RobotsState
-from weir.workers.mail.models import Email, PausedKind, RelayHold
+from weir.workers.mail.models import Email, PausedKind, RelayHold, Rendering
 from weir.workers.processes.models import Process
 
 MARKUP: Final = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>{{ 7 }}</title>"
@@ -29,6 +31,7 @@ class Rows(NamedTuple):
     failed: int
     done: int
     email: int
+    rendered: int
 
 
 def write() -> Rows:
@@ -43,7 +46,7 @@ def write() -> Rows:
     RelayHold.objects.create(relay=MARKUP, reason=LONG)
     Process.objects.create(kind="fetcher", name=LONG[:300], host=MARKUP, pid=1, version=MARKUP[:50])
     _write_entries()
-    return Rows(queued, failed, done, _write_emails())
+    return Rows(queued, failed, done, *_write_emails())
 
 
 def _write_robots(sites: list[Site]) -> None:
@@ -88,7 +91,17 @@ def _write_entries() -> None:
     )
 
 
-def _write_emails() -> int:
+def transmitted(html: str) -> bytes:
+    """Return what is transmitted of an e-mail with this HTML."""
+    message = EmailMessage(policy=SMTP)
+    message["Subject"] = MARKUP
+    message.set_content(LONG)
+    message.add_alternative(html, subtype="html")
+    message.add_attachment(b"%PDF", "application", "pdf", filename=MARKUP)
+    return message.as_bytes()
+
+
+def _write_emails() -> tuple[int, int]:
     texts = {"last_reply": LONG[:50_000], "claimed_by": LONG[:300], "recipient_name": MARKUP, "message_id": MARKUP}
     emails = [
         Email(
@@ -101,4 +114,9 @@ def _write_emails() -> int:
         )
         for number in range(MORE)
     ]
-    return Email.objects.bulk_create(emails)[0].pk
+    waiting, rendered, *_ = Email.objects.bulk_create(emails)
+    content = transmitted(
+        f"<h1>Hello {DIRECTIONS}</h1><a href={LINK}>{'x' * 10_000}</a>"
+    )  # the rest: test_email_frame.py
+    Rendering.objects.create(email=rendered, content=content)
+    return waiting.pk, rendered.pk

@@ -29,10 +29,10 @@ def _site() -> None:
     site_settings.set_rate(HOST, "3/s")
 
 
-def signed_in(*permissions: str) -> Client:
+def signed_in(*permissions: str, name: str = "ada", pages: bool = True) -> Client:
     """Return a browser whose user has these permissions, and may see the pages."""
-    user = User.objects.create_user("ada")
-    for permission in ("weir_ops.view", *permissions):
+    user = User.objects.create_user(name)
+    for permission in (*(["weir_ops.view"] if pages else []), *permissions):
         app, codename = permission.split(".")
         user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
     browser = Client()

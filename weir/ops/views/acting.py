@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.db import OperationalError
@@ -11,6 +12,7 @@ from django.urls import reverse
 from weir.ops import actions, pages
 from weir.ops.actions import Deed
 from weir.ops.filters import Chosen
+from weir.ops.views import emails as emails_pages
 from weir.ops.views.fetches import FILTERS
 from weir.postgres import bounded
 from weir.ratelimit import site_names
@@ -36,8 +38,9 @@ def _acts(
     deeds: Mapping[str, Deed],
     back: Callable[[Target], str],
     seen: Callable[[str, Target], Mapping[str, Any]] = lambda _what, _target: {},
+    forget: Callable[[Target], None] = lambda _target: None,
 ) -> View:
-    """Return a view that shows the form of one of the deeds, and carries out the deed when the form is sent."""
+    """Return a view that shows the form of one of the deeds, does it, and has the page forget what it was before."""
 
     def view(request: HttpRequest, target: Target, what: str) -> HttpResponse:
         if request.method not in {"GET", "HEAD", "POST"}:
@@ -45,7 +48,10 @@ def _acts(
         if (deed := deeds.get(what)) is None:
             raise Http404(f"There is no {what!r}: {', '.join(deeds)}.")
         refused = pages.forbidden(request)
-        return pages.guarded(refused or _answer(request, deed, target, back, partial(seen, what)))
+        answer = refused or _answer(request, deed, target, back, partial(seen, what))
+        if not refused and request.method == "POST" and answer.status_code == HTTPStatus.FOUND:
+            forget(target)
+        return pages.guarded(answer)
 
     return view
 
@@ -85,8 +91,10 @@ def _settings(what: str, host: str) -> Mapping[str, Any]:
     return {**sites.settings_of(site), "seen": acting.version(sites.settings_of(site))}
 
 
-def _version(_what: str, email_id: int) -> Mapping[str, Any]:
-    """Return the version of the e-mail that the page shows, as an initial value of the form."""
+def _version(what: str, email_id: int) -> Mapping[str, Any]:
+    """Return the version of the e-mail that is shown, or its recipient, where that is what is acted on."""
+    if what in actions.RECIPIENT:
+        return {"address": actions.recipient_of(email_id)}
     if (email := Email.objects.filter(pk=email_id).first()) is None:
         raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
     return {"seen": emails.version_of(email)}
@@ -124,7 +132,7 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
 
 site = _acts(actions.SITE, _page("weir_ops:site"), _settings)
 fetch = _acts(actions.FETCH, _page("weir_ops:fetch"))
-email = _acts(actions.EMAIL, _page("weir_ops:email"), _version)
+email = _acts(actions.EMAIL | actions.RECIPIENT, _page("weir_ops:email"), _version, emails_pages.forget)
 kind = _acts(actions.KIND, _list("weir_ops:emails"))
 _fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
 _unread = _acts(actions.UNREAD, _list("weir_ops:unread"))

@@ -1,16 +1,18 @@
 """E-mails: how many there are of each state, lists of them, and all about one."""
 
 from contextlib import suppress
+from functools import partial
 
 from django.http import Http404, HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from weir.ops import actions
+from weir.ops import actions, answers
 from weir.ops.filters import Choice, PageFilters, Text
 from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import OverviewSnapshot, Snapshots
+from weir.ops.views import previews
 from weir.postgres import planner
-from weir.workers.mail import kinds, resolving
+from weir.workers.mail import kinds, resolving, suppression
 from weir.workers.mail.models import Email, RelayHold
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts, listing
@@ -59,7 +61,7 @@ def show_list(request: HttpRequest) -> OpsPage:
 
 
 @page
-def show(_request: HttpRequest, email_id: int) -> OpsPage:
+def show(request: HttpRequest, email_id: int) -> OpsPage:
     """Show all that is known of one e-mail."""
 
     def found() -> dict[str, object] | None:
@@ -67,7 +69,8 @@ def show(_request: HttpRequest, email_id: int) -> OpsPage:
         if email is None:
             return None
         waits = {"blockers": why(email), "goes_by": [relay.name for relay in goes_by(email)]}
-        return {"email": email, **waits, "resolutions": list(email.resolutions.order_by("pk"))}
+        listed = {"suppressed": suppression.entry_of(email.recipient)}
+        return {"email": email, **waits, **listed, "resolutions": list(email.resolutions.order_by("pk"))}
 
     seen = _emails.get(email_id, found)
     if seen.value is None and not seen.failure:
@@ -76,7 +79,19 @@ def show(_request: HttpRequest, email_id: int) -> OpsPage:
     state = email.state if isinstance(email, Email) else ""
     deeds = [(what, deed) for what, deed in actions.EMAIL.items() if state in resolving.ALLOWED[actions.ACTS[what]]]
     shows = {"id": email_id, "seen": seen, "admin": _in_admin(email_id), "deeds": deeds}
-    return OpsPage(template="weir/ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)
+    return OpsPage(
+        template="weir/ops/email.html",
+        title=f"E-mail {email_id}",
+        good_for_s=seen.left_s,
+        shows=shows,
+        own=partial(previews.part, request, email_id),
+    )
+
+
+def forget(email_id: int) -> None:
+    """Have this process look again at an e-mail that it has changed."""
+    _emails.forget(email_id)
+    answers.forget_page(reverse("weir_ops:email", args=[email_id]))
 
 
 def _in_admin(email_id: int) -> str:

@@ -1,0 +1,144 @@
+"""The forms of what operators can do from the pages."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from django import forms
+
+from weir.conf.texts.rates import parse_duration
+from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
+from weir.ratelimit.changing.statuses import parse_statuses, written
+
+LONGEST_REASON: Final = 2_000
+LARGEST: Final = 2**31 - 1  # that PostgreSQL keeps
+
+
+class Duration(forms.CharField):
+    """30 (seconds), 10m, 2h, 1d."""
+
+    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
+        """Return the text of what is stored, in seconds."""
+        return str(value.total_seconds()) if isinstance(value, timedelta) else value
+
+    def clean(self, value: Any) -> timedelta | None:  # noqa: ANN401  Django's signature
+        text = super().clean(value)
+        try:
+            return parse_duration(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class Statuses(forms.CharField):
+    """403, 999."""
+
+    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
+        """Return the text of what is stored."""
+        return written(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[int] | None:  # noqa: ANN401  Django's signature
+        """Read them; nothing is the default."""
+        text = super().clean(value)
+        try:
+            return parse_statuses(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
+    Kind.COUNT: partial(forms.IntegerField, min_value=1, max_value=LARGEST),
+    Kind.DURATION: Duration,
+    Kind.FLAG: forms.NullBooleanField,
+    Kind.STATUSES: Statuses,
+}
+
+
+class Reason(forms.Form):
+    """Why, where that may be left out."""
+
+    why = forms.CharField(label="Why", required=False, max_length=LONGEST_REASON, help_text="It is kept.")
+
+
+class Decision(forms.Form):
+    """Why, where it is a decision about risk."""
+
+    why = forms.CharField(
+        label="Why", max_length=LONGEST_REASON, help_text="Your reason, or what you found out, and where: it is kept."
+    )
+
+
+class PauseSite(Reason):
+    """For how long."""
+
+    duration = Duration(label="For", required=False, help_text="30 (seconds), 10m, 2h, 1d; empty: until it is resumed.")
+    field_order = ("duration", "why")
+
+
+class SetSite(Reason):
+    """All settings of a site, with the version that the operator has seen."""
+
+    rate = forms.CharField(label="Rate", max_length=50, help_text="3/s, 1/10s, 100/h, 1/day")
+    seen = forms.CharField(
+        widget=forms.HiddenInput,
+        error_messages={"required": "Open this form anew: it does not say which settings you have seen."},
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields |= {setting.name: _field(setting) for setting in SETTINGS}
+        self.order_fields(["rate", *(setting.name for setting in SETTINGS), "why", "seen"])
+
+
+def _field(setting: SiteSetting) -> forms.Field:
+    make = forms.BooleanField if setting.default is False else FIELDS[setting.kind]
+    is_number = setting.kind is Kind.COUNT and setting.default is not None
+    return make(label=setting.label, required=is_number, help_text=setting.form_help)
+
+
+class RetryFailed(Reason):
+    """At most how many."""
+
+    expected = forms.IntegerField(
+        label="At most",
+        min_value=0,
+        max_value=LARGEST,
+        help_text="So many would be queued again now. If there are more, nothing is done.",
+    )
+    field_order = ("expected", "why")
+
+
+class Reconcile(Reason):
+    """Whose number."""
+
+    user = forms.CharField(label="User", max_length=254, help_text="The key that notify() is called with.")
+    field_order = ("user", "why")
+
+
+class Resolve(Decision):
+    """Why, of an e-mail in the version that the operator has seen."""
+
+    seen = forms.CharField(
+        widget=forms.HiddenInput,
+        error_messages={"required": "Open this form anew: it does not say which e-mail you have seen."},
+    )
+
+
+class Redirect(Resolve):
+    """To which address from now on."""
+
+    to = forms.CharField(label="To", max_length=320, help_text="Its recipient from now on, who can read it.")
+    field_order = ("to", "why", "seen")
+
+
+class ListAddress(Decision):
+    """Why, of the recipient that the operator has seen."""
+
+    address = forms.CharField(
+        label="Address",
+        max_length=320,
+        strip=False,
+        widget=forms.TextInput(attrs={"readonly": True, "size": 40}),
+        help_text="The e-mail's recipient. All kinds of e-mail are meant.",
+    )
+    field_order = ("address", "why")
