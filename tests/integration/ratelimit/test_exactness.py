@@ -16,7 +16,7 @@ import pytest
 from django.db import connection
 
 from tests.integration.conftest import Eventually, InThreads, Process, StartPython, WaitersOf, database_now
-from weir.ratelimit import clock, site_settings, slots
+from weir.ratelimit import clock, round_trips, site_settings, slots
 from weir.ratelimit.models import Site, Slot
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -219,7 +219,8 @@ def test_a_process_whose_wall_clock_is_wrong_keeps_the_same_spacing(start_python
         assert answer["wait_s"] == pytest.approx((slot.start_time - database_now()).total_seconds(), abs=0.5)
         assert answer["left_s"] == pytest.approx((slot.use_until - database_now()).total_seconds(), abs=0.5)
     site = Site.objects.get()
-    # More where a process measured long round trips, as it does on a busy machine.
+    # More if a process measured long round trips, as it does on a busy machine.
+    longest = timedelta(seconds=slots.OWN_ROUND_TRIPS * round_trips.LONGEST_S)
     assert min(gaps(starts())[1:]) >= site.interval + site.effective_grace
-    assert max(gaps(starts())) < site.interval + site.effective_grace + timedelta(seconds=0.5)
+    assert max(gaps(starts())) <= site.interval + site.effective_grace + longest
     assert gaps(starts())[0] >= site.interval

@@ -126,7 +126,7 @@ def test_a_given_back_start_that_was_recalled_is_not_taken() -> None:
     site_at("1/10s")
     held = [take() for _ in range(3)]
     slots.release(held[1].slots[0].id)
-    site_at("1/9s")
+    site_at("1/7s")
     assert wait_s(take()) < wait_s(held[1]) - 0.5
     assert wait_s(take()) > wait_s(held[1]) + 3
 

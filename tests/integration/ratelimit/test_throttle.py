@@ -193,7 +193,7 @@ def test_the_slot_of_the_body_is_told_and_is_open_in_it(kind: str) -> None:
 @both
 def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was stalled beyond the grace of its slot gives it back and reserves again."""
-    slots.reserve(SITE)
+    slots.reserve(SITE, AHEAD)  # so that it has to wait
     stalls = [0.3]
     real_sleep, real_async_sleep = time.sleep, asyncio.sleep
 
@@ -208,7 +208,7 @@ def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch)
     use(kind)
     assert not stalls
     # A slot that was given back is still there, or was deleted if the clock was set back over it.
-    assert [state for state in states() if state != "given back"] == ["open", "finished"]
+    assert [state for state in states() if state != "given back"] == [*["open"] * AHEAD, "finished"]
     used = Slot.objects.get(finished_at__isnull=False)
     assert used.finished_at is not None
     assert used.start_time <= used.finished_at
@@ -321,7 +321,7 @@ def test_what_a_body_raised_is_not_hidden_where_its_slot_cannot_be_finished(
 
 def test_an_interrupted_wait_gives_the_slot_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while waiting leaves the start to others, and the body is not run."""
-    slots.reserve(SITE)
+    slots.reserve(SITE, AHEAD)  # so that it has to wait
 
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
@@ -329,14 +329,14 @@ def test_an_interrupted_wait_gives_the_slot_back(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         use_sync()
-    assert states() == ["open", "given back"]
+    assert states() == [*["open"] * AHEAD, "given back"]
 
 
 def test_why_a_wait_was_interrupted_is_told_where_the_slot_cannot_be_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The database error is not raised instead: SystemExit, or a cancellation, must reach its receiver."""
-    slots.reserve(SITE)
+    slots.reserve(SITE, AHEAD)  # so that it has to wait
 
     def interrupted(_seconds: float) -> None:
         raise SystemExit
@@ -444,8 +444,7 @@ def test_a_start_too_far_away_is_refused_without_waiting(kind: str, monkeypatch:
 @both
 def test_the_longest_wait_counts_from_the_call(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stall counts: a caller that missed its slot, and has no time left for another, is refused."""
-    slots.reserve(SITE)
-    slots.reserve(SITE)
+    slots.reserve(SITE, AHEAD)  # so that it has to wait
     real_sleep, real_async_sleep = time.sleep, asyncio.sleep
 
     def use_up(_seconds: float) -> None:
@@ -469,7 +468,7 @@ def test_the_longest_wait_counts_from_the_call(kind: str, monkeypatch: pytest.Mo
     with pytest.raises(slots.SlotTooFar) as refusal:
         synchronously() if kind == "throttle" else run_async(asynchronously)
     assert refusal.value.retry_after > 50
-    assert states() == ["open", "open", "given back"]
+    assert states() == [*["open"] * AHEAD, "given back"]
 
 
 def test_no_transaction_is_held_while_waiting() -> None:

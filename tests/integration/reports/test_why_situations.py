@@ -109,6 +109,7 @@ def message_is_lost() -> Made:
 def is_running() -> Made:
     fetch = ask("1/s")
     dispatch()
+    Slot.objects.update(use_until=database_now() + timedelta(minutes=1))  # however busy the machine is
     claim([fetch])
     Fetch.objects.update(claimed_by=Process.objects.get(kind="fetcher").pk)
     Slot.objects.update(start_time=database_now())
