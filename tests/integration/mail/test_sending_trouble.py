@@ -296,8 +296,11 @@ def test_a_task_that_runs_out_of_time_leaves_a_message_for_the_next(
 
 @contextmanager
 def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
-    """Run a mail server that takes this many connections at a time at most; yields port, and e-mails of each."""
-    free = threading.Semaphore(most)
+    """Run a mail server that takes this many connections at a time at most; yields port, and e-mails of each.
+
+    It accepts one e-mail, and the others when all of these connections are there.
+    """
+    free, all_there = threading.Semaphore(most), threading.Event()
     served: list[int] = []
 
     def serve(peer: socket.socket) -> None:
@@ -305,9 +308,13 @@ def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
             peer.sendall(b"220 mail.example\r\n")
             is_content, number = False, len(served)
             served.append(0)
+            if len(served) == most:
+                all_there.set()
             for line in commands:
                 if is_content:
                     is_content = line != b".\r\n"
+                    if not is_content and any(served):
+                        all_there.wait(20)
                     reply = b"" if is_content else OK
                     served[number] += not is_content
                 else:
