@@ -49,7 +49,7 @@ UNREAD_STATUS = Statement("unread_status", row=_Numbers, commits=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadStatus:
-    """The state of unread numbers. An age is None if there is nothing of which it could be the age."""
+    """The state of unread numbers. An age is None if there is nothing to measure."""
 
     now: datetime
     trusted: bool | None  # None: reconciliation has never run

@@ -1,4 +1,4 @@
-"""The Celery tasks of `notifications`. Only this module of the room imports Celery."""
+"""The Celery tasks of `notifications`. Only this module of the package imports Celery."""
 
 from celery import shared_task
 
@@ -37,7 +37,10 @@ def reconcile_unread() -> None:
 @shared_task(name=task_names.SETTLE_UNREAD, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def settle_unread() -> None:
-    """Remove what is left of forgotten users, and set `read_at` for read marks. May be killed at any point."""
+    """Remove what is left of forgotten users; then, even if that failed, set `read_at` of rows that read marks cover.
+
+    May be killed at any point.
+    """
     try:
         with outages.waited_out("users_not_forgotten"):
             forgetting.finish(FORGETTING_S)

@@ -50,7 +50,7 @@ QUIET = 60.0
 PATIENCE_S = 30.0
 LOCKED_AT_MOST_S = 0.5
 RECALLING: Final = {setting.name for setting in SETTINGS if setting.recalls}
-MOST_PULLS = 5  # how often set_rate tries to set a clock back while other processes go on reserving
+MOST_PULLS = 5  # how many times set_rate tries to set a clock back while other processes go on reserving
 
 
 class Default(Enum):

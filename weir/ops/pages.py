@@ -102,8 +102,8 @@ def forbidden(request: HttpRequest) -> HttpResponse | None:
 def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -> str:
     """Return the rendered template, with numbers in the form that browsers and commands read.
 
-    A project's language may have a decimal comma, and its settings a thousands separator. Within a drawing or an id,
-    such a text would be another number, or no number.
+    A project's language may have a decimal comma, and its settings a thousands separator. Within a drawing or an id, a
+    number that is written so would be read as another one, or as none.
     """
     made: Any = get_template(template)
     text: str = made.template.render(RequestContext(request, dict(shows), use_l10n=False))

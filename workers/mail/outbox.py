@@ -47,7 +47,7 @@ _STORED = (
 
 
 class StoredRow(NamedTuple):
-    """One row of `queue`."""
+    """What queue.sql returns of the e-mail that it has stored."""
 
     id: int
     created_at: datetime

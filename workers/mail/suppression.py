@@ -75,7 +75,9 @@ def forgotten(addresses: Iterable[str]) -> list[str]:
 
 
 def forget_ended(address: str, batch: int) -> int:
-    """Remove personal data from all ended e-mails to the address; return how many e-mails were changed.
+    """Remove personal data from all e-mails to the address that neither wait nor are being sent (an unknown one, too).
+
+    The reasons of their resolutions lose the address. Returns how many e-mails were changed.
 
     Each batch of `batch` e-mails is a transaction of its own, so this must not be called inside a transaction.
     """

@@ -1,7 +1,7 @@
 """The overview, which operators look at first: how much there is of everything, and how old the oldest is.
 
-One query counts, through indexes and up to MOST (sql/overview.sql). Other queries read the processes, and sessions for
-whose locks others wait. The broker is asked how many messages wait, and may be away.
+One query counts, through indexes and up to MOST (sql/overview.sql). Other queries read the processes, and the sessions
+that hold locks for which others wait. The broker, which may be away, is asked how many messages wait.
 """
 
 from collections.abc import Mapping, Sequence

@@ -178,7 +178,7 @@ def _send(row: int, signature_text: str) -> bool:
 
 
 def _wait_again(rows: list[int]) -> None:
-    """Let tasks wait again that were marked but not sent, unless a worker has received their message after all."""
+    """Put tasks back that were marked as published but not sent, unless a worker has received the message after all."""
     if rows:
         PostponedTask.objects.filter(pk__in=rows, held_by=None, publications__gt=0).update(
             published_at=None, lease_until=None, publications=F("publications") - 1

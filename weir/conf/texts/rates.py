@@ -28,8 +28,8 @@ class InvalidRate(ValueError):
 def parse_rate(text: str) -> timedelta:
     """Return the interval between two starts at this rate, rounded up to a microsecond: never faster than the rate.
 
-    Raises InvalidRate for a text that is not a rate, with the accepted forms, and for rates above 1000/s or below
-    1/366d.
+    Raises InvalidRate for a text that is not a rate (its message has the accepted forms), and for a rate above 1000/s
+    or below 1/366d.
     """
     match = _RATE.fullmatch(text.lower())
     if match is None or match["unit"] not in _UNITS_US or not int(match["count"]) or not int(match["periods"] or 1):

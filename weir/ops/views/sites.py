@@ -76,7 +76,7 @@ def show_list(request: HttpRequest) -> OpsPage:
 
 @page
 def show(request: HttpRequest, name: str) -> OpsPage:
-    """Show all about one site."""
+    """Show one site. If its snapshot could not be read (`seen.value` is None), the page says only why."""
     try:
         seen = _sites.get(name, partial(_site, name))
     except (UnknownSite, InvalidSiteName) as error:

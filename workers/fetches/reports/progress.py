@@ -30,7 +30,7 @@ class ProgressRow(NamedTuple):
 
 
 class EndedCount(NamedTuple):
-    """How many fetches ended with this state and status code; `was_tried` if attempts were counted."""
+    """How many fetches ended with this state and status code; `was_tried`: with at least one attempt."""
 
     state: str
     status_code: int | None

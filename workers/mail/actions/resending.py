@@ -47,7 +47,7 @@ class MoreEmailsThanExpected(ValueError):
 
 def failed(wanted: WantedEmails, limit: int | None = None) -> list[int]:
     """Return the ids of the failed e-mails that would be resent, the oldest first. Reads only failed e-mails."""
-    emails = _like(wanted)
+    emails = _matching(wanted)
     if wanted.since is not None:
         emails = emails.filter(ended_at__gte=Now() - wanted.since)
     with transaction.atomic():
@@ -55,8 +55,11 @@ def failed(wanted: WantedEmails, limit: int | None = None) -> list[int]:
         return list(emails.order_by("created_at", "pk").values_list("pk", flat=True)[:limit])
 
 
-def _like(wanted: WantedEmails) -> QuerySet[Email]:
-    """Return the failed e-mails of the wanted kind, with the wanted words in their last reply, whenever they failed."""
+def _matching(wanted: WantedEmails) -> QuerySet[Email]:
+    """Return the failed e-mails of the wanted kind, with the wanted text in their last reply, whenever they failed.
+
+    Without those that were given up.
+    """
     given_up = Resolution.objects.filter(email=OuterRef("pk"), act=Act.GIVE_UP)
     emails: QuerySet[Email] = Email.objects.filter(~Exists(given_up), state=EmailState.FAILED)
     if wanted.kind:
@@ -92,7 +95,7 @@ def _batch(actor: Actor, wanted: WantedEmails, ids: Sequence[int], why: str, ref
         locked = list(Email.objects.filter(pk__in=ids).order_by("pk").select_for_update().values_list("pk", flat=True))
         # This second statement sees what other transactions committed before the rows were locked: for example, that
         # an operator left one of the e-mails unsent.
-        for email_id in _like(wanted).filter(pk__in=locked).order_by("pk").values_list("pk", flat=True):
+        for email_id in _matching(wanted).filter(pk__in=locked).order_by("pk").values_list("pk", flat=True):
             try:
                 resolving.resolve(email_id, Act.RESEND, actor.name, why, wakes=False)
             except resolving.CannotBeResolved as error:

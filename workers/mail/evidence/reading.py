@@ -51,7 +51,7 @@ class Logs:
     lives: dict[str, list[Life]] = field(default_factory=lambda: defaultdict(list))  # by Message-ID
     mentions: dict[str, list[str]] = field(
         default_factory=lambda: defaultdict(list)
-    )  # by Message-ID: lines not understood
+    )  # by Message-ID: lines that have it, and whose meaning is not known
     not_read: list[str] = field(default_factory=list)  # sentences about files and hosts without a log that can be read
     lines: int = 0
     of_other_programs: int = 0
@@ -207,6 +207,7 @@ class _Reader:
             self._lost_for_all.add(line.host)
 
     def _note_mentions(self, record: LogRecord, said: LoggedSign | None) -> None:
+        """Keep a line that has a Message-ID of ours but does not properly name it: another program's, or a cut one."""
         for message_id in self._traces.find(record.searched):
             if not (said and said.names and said.whole and said.message_id == message_id):
                 mentions = self.logs.mentions[message_id]

@@ -6,7 +6,7 @@ from weir.conf import settings
 
 # Parts of WEIR_FETCH_MAX_IN_FLIGHT, the number of fetches that a fetcher may hold:
 UNANSWERED = 0.6  # for all requests that wait for their answers; the rest is for fetches that wait for their slots
-SHARED = 0.4  # for requests of sites that have more than one; the rest of UNANSWERED is for first requests
+SHARED = 0.4  # a site gets more than one request only within this part; the rest of UNANSWERED is for first ones
 ONE_SITE = 0.2  # the part that one site may have of what the other sites leave of SHARED
 
 

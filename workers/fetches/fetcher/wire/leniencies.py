@@ -81,7 +81,7 @@ def _one_transfer(lines: Lines) -> Lines:
     return [*others, (b"Transfer-Encoding", b", ".join(codings))] if codings else others
 
 
-# The functions that mend the lines after these were split into names and values, in this order.
+# The functions that mend the lines, in the order of their calls. The lines are split into names and values by then.
 LENIENCIES: tuple[Callable[[Lines], Lines], ...] = (
     _without_odd_names,
     _one_length,
