@@ -28,7 +28,7 @@ from weir.ratelimit import site_settings
 from weir.workers.fetches.targets import parts_of
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
-PAGES = 200  # fake sites
+PAGES = 400  # fake sites: enough for all situations to be run once more
 PUBLIC = "8.8.8.8"  # an address that is routable on the Internet
 OWN = "127.1.200"  # the addresses of the small servers
 LINGER_0 = struct.pack("ii", 1, 0)  # a close resets the connection

@@ -24,6 +24,12 @@ from weir.workers.mail.transports.base import Accepted, Refused
 pytestmark = MARKS
 
 
+@pytest.fixture(autouse=True)
+def _no_domain_was_backed_off() -> None:
+    """Forget the domains that tests before have backed off in this process."""
+    domains._backed_off.clear()
+
+
 def shipped_to(*domains: str) -> list[Email]:
     """Ship an order to a customer at each of these domains."""
     emails = [ship() for _ in domains]

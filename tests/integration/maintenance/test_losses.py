@@ -70,6 +70,7 @@ def test_what_is_beside_a_fetch_in_hand_is_not_charged_for_it(
 def test_what_fetchers_hold_is_looked_at_where_one_of_them_lost_something(state: FetchState, rows: int) -> None:
     """Not for lost messages, of which there are thousands where a broker is emptied: nobody had these in hand."""
     lost, *_ = running(60)
+    Fetch.objects.update(lease_until=database_now() + HOUR)
     Fetch.objects.filter(pk=lost).update(state=state, lease_until=database_now() - HOUR)
     assert rows_read("weir.workers.fetches", "lost", {"most": sweeping.MOST_FOUND}, "weir_fetches_fetch") == rows
 
