@@ -109,5 +109,6 @@ def test_a_slot_that_was_given_back_lets_nothing_in() -> None:
 
 def test_it_refuses_a_transaction() -> None:
     """After a rollback, more requests would have been let in than the rate allows."""
+    site_at("1/10s")  # a missing one would be refused by what creates it
     with transaction.atomic(), pytest.raises(TransactionManagementError):
         admit(SITE, 0)
