@@ -45,6 +45,20 @@ END
 $$
 """
 
+WITHOUT_AUTOVACUUM = """
+DO $$
+DECLARE
+    own text;
+BEGIN
+    FOR own IN
+        SELECT format('%I', relname) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+    LOOP
+        EXECUTE 'ALTER TABLE ' || own || ' SET (autovacuum_enabled = off)';
+    END LOOP;
+END
+$$
+"""
+
 # On a machine that stands still for 0.2 s, an example would be too slow. Tests of what must be quick say so.
 hypothesis.settings.register_profile(
     "slow machine",
@@ -93,12 +107,6 @@ def empty_written_tables() -> None:
         cursor.execute(EMPTY_WRITTEN_TABLES)
 
 
-def configure(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        cursor.execute("SELECT pg_reload_conf()")
-
-
 @pytest.fixture(scope="session")
 def embedded_servers() -> Iterator[None]:
     """PostgreSQL and Valkey, running for the whole test session; not durable, because nothing outlives it.
@@ -121,6 +129,16 @@ def django_db_modify_db_settings(
     """Give each of several test processes that share a PostgreSQL a name of its own for its database."""
     if DATABASE_URL:
         request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:  # noqa: ARG001  made first
+    """Keep autovacuum from the tables: what a plan is believed to know, or reads, would depend on when it comes by.
+
+    The catalogs, which each test writes to, keep it.
+    """
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(WITHOUT_AUTOVACUUM)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -151,15 +169,12 @@ def weirs_queries_go_to_weirs_database() -> Iterator[None]:
 def shared_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:  # noqa: ARG001
     """Let fixtures of a module fill tables for tests that share them; empty the tables after the last one.
 
-    Such tests must be marked `django_db`, not `transaction=True`, so that what they write is rolled back. Autovacuum is
-    off meanwhile: it would gather the statistics that some of them must do without.
+    Such tests must be marked `django_db`, not `transaction=True`, so that what they write is rolled back.
     """
     with django_db_blocker.unblock():
         empty_written_tables()
-        configure("ALTER SYSTEM SET autovacuum = off")
         yield
         empty_written_tables()
-        configure("ALTER SYSTEM RESET autovacuum")
 
 
 @pytest.fixture(scope="session")

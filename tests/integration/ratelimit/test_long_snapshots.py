@@ -4,7 +4,7 @@ Each reservation leaves an old version of the row, and vacuum may not remove it 
 look-up that passed all old versions once made a site of 100/s 13 times slower within ten minutes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -177,18 +177,7 @@ STATISTICS = {
 }
 
 
-@pytest.fixture
-def no_autovacuum(transactional_db: None) -> Iterator[None]:  # noqa: ARG001  must come first
-    """Keep autovacuum from the table, because blocks that it reads would be counted, too."""
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE weir_ratelimit_site SET (autovacuum_enabled = off)")
-    yield
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE weir_ratelimit_site RESET (autovacuum_enabled)")
-
-
 @pytest.mark.parametrize("statistics", STATISTICS)
-@pytest.mark.usefixtures("no_autovacuum")
 def test_no_look_up_passes_the_old_versions(other_connection: psycopg.Connection[Any], statistics: str) -> None:
     """It reads a few blocks of the table, whatever else it does, and whatever the statistics say."""
     site_at("100/s")

@@ -58,7 +58,7 @@ MANY_TASKS = """
 
 
 @pytest.fixture
-def _done(shared_rows: None, transactional_db: None) -> None:  # noqa: ARG001  the first one turns autovacuum off
+def _done(transactional_db: None) -> None:  # noqa: ARG001  must come first
     get_user_model().objects.create(username="reader")
     with connection.cursor() as cursor:
         for statement in FILL.split(";"):
