@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from tests.waiting import in_time
+
 END = b"\r\n\r\n"
 
 
@@ -48,6 +50,15 @@ def status(received: bytes) -> int:
     """Return the status of an answer; 0 if there is none."""
     found = re.match(rb"HTTP/1\.[01] (\d{3})", received)
     return int(found[1]) if found else 0
+
+
+def health(url: str, *paths: str) -> dict[str, int]:
+    """Return the status of each health page. Raises TooLateError if PostgreSQL was slower than they wait for it."""
+    answers = {path: ask(url, path) for path in paths}
+    in_time(
+        not any(b"does not answer within a second" in text for text in answers.values()), "PostgreSQL answered late"
+    )
+    return {path: status(text) for path, text in answers.items()}
 
 
 def closed_after_s(to: socket.socket, most_s: float) -> float:

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.acceptance.front import clients
-from tests.acceptance.front.clients import answer, ask, connected, head, status
+from tests.acceptance.front.clients import answer, ask, connected, head, health, status
 from tests.acceptance.front.conftest import NAME, PARSERS, StartWeb
 from tests.waiting import comes_true, wait_for
 from weir.api.front import MOST_BYTES
@@ -127,7 +127,7 @@ def test_so_many_requests_at_once_as_connections(
 ) -> None:
     """The others are told when to come again. Health pages are answered meanwhile."""
     web = start_web(parser, **LIMITED)
-    assert status(ask(web.url, "/readyz")) == 200
+    assert health(web.url, "/readyz") == {"/readyz": 200}
     with ThreadPoolExecutor(60) as pool, slow_logins(other):
         asked = [pool.submit(ask, web.url, "/api/v1/status", some_token()) for _ in range(60)]
         wait_for(lambda: sum(one.done() for one in asked) == 57, 20, "all answers but three")
@@ -137,7 +137,7 @@ def test_so_many_requests_at_once_as_connections(
         assert all(b"/api/problems/unavailable" in one for one in refused)
         assert sessions(other) <= 3 + 2  # those of the health pages
         other.execute("LOCK TABLE weir_tokens_token")
-        assert {path: status(ask(web.url, path)) for path in ("/livez", "/healthz", "/readyz")} == {
+        assert health(web.url, "/livez", "/healthz", "/readyz") == {
             "/livez": 200,
             "/healthz": 200,
             "/readyz": 200,

@@ -13,7 +13,7 @@ import pytest
 
 from project.front.server import MOST_S
 from tests.acceptance.front import clients
-from tests.acceptance.front.clients import answer, ask, connected, head, status
+from tests.acceptance.front.clients import answer, ask, connected, head, health, status
 from tests.acceptance.front.conftest import StartWeb
 from tests.acceptance.front.test_bounds import BUNDLE, slow_logins, some_token
 from tests.acceptance.web_process import Shared
@@ -120,11 +120,11 @@ def test_idle_connections_are_few_however_many_come_at_once(start_fresh: StartWe
 def test_health_is_told_whatever_else_waits(start_web: StartWeb, other: psycopg.Connection[Any]) -> None:
     """More requests wait for their turn than there is room for."""
     web = start_web(WEIR_WEB_REQUESTS="3")
-    assert {status(ask(web.url, path)) for path in ("/healthz", "/readyz", "/sign-in/")} == {200}
+    assert set(health(web.url, "/healthz", "/readyz", "/sign-in/").values()) == {200}
     with ExitStack() as stack, slow_logins(other):
         for _ in range(WAITING):
             stack.enter_context(connected(web.url)).sendall(head("GET /api/v1/status", some_token()))
-        asked = {path: status(ask(web.url, path)) for path in ("/healthz", "/readyz")}
+        asked = health(web.url, "/healthz", "/readyz")
         busy = status(ask(web.url, "/sign-in/"))
     assert asked == {"/healthz": 200, "/readyz": 200}
     assert busy == 503

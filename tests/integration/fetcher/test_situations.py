@@ -13,6 +13,7 @@ from tests.conftest import empty_written_tables
 from tests.integration.fetcher import situation_runs, situation_sites
 from tests.integration.fetcher.situation_runs import ALONE, Runs, Seen
 from tests.integration.fetcher.situations import TABLE, Becomes, Situation, Slot
+from tests.waiting import TooLateError
 from weir.workers.fetches.models import FetchState
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,6 +50,7 @@ def seen(
     """Return a function that makes a situation, with those that are made together with it, and returns what it saw."""
     known: dict[str, Seen] = {}
     tries: Counter[object] = Counter()
+    late: dict[object, TooLateError] = {}
     with (
         django_db_blocker.unblock(),
         override_settings(**situation_runs.SETTINGS),
@@ -58,10 +60,17 @@ def seen(
         runs = Runs(sites, patch)
 
         def see(what: str) -> Seen:
-            if what not in known and tries[ALONE[what]] < MOST_TRIES:
-                tries[ALONE[what]] += 1
+            make = ALONE[what]
+            if what not in known and tries[make] < MOST_TRIES:
+                tries[make] += 1
                 empty_written_tables()
-                known.update(ALONE[what](runs))
+                try:
+                    known.update(make(runs))
+                except TooLateError as error:
+                    late[make] = error
+                    raise
+            if what not in known and make in late:  # all that are made together were too late
+                raise late[make]
             return known[what]
 
         yield see
