@@ -25,7 +25,7 @@ from project import embedded
 from project.celery import app
 from project.checkout import CHECKOUT
 from tests.forked import Forked
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from weir.notifications import reconcile
 from weir.ratelimit.held import process as held
 from weir.ratelimit.models import Site
@@ -267,6 +267,14 @@ def claim(fetch_ids: list[int]) -> list[Job]:
     """Claim as the message of the slots would that these fetches have now."""
     slots = [fetch.slot_id for fetch in Fetch.objects.filter(pk__in=fetch_ids) if fetch.slot_id is not None]
     return claiming.claim(slots, Confirmation(asked_at=math.inf))
+
+
+def claimed(fetch_id: int) -> Job:
+    """Claim a fetch whose slot is there. Raises TooLateError if the slot has passed."""
+    jobs = claim([fetch_id])
+    in_time(jobs, "the slot of the fetch has passed")
+    [job] = jobs
+    return job
 
 
 def dispatch_message(*sites: str) -> Message:

@@ -19,6 +19,7 @@ from tests.integration.conftest import (
     Message,
     WaitersOf,
     claim,
+    claimed,
     database_now,
     dispatch_message,
 )
@@ -353,7 +354,7 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
     """The site would say that nothing has changed since a body that is deleted by then; a body that is in use stays."""
     settings.WEIR_FETCH_RETENTION = 600
     [first] = reserved(1)
-    [job] = claim([first])
+    job = claimed(first)
     store(
         [
             FetchOutcome(
@@ -367,7 +368,7 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
         fetch = request_fetch(URL, revalidate=True)
         Site.objects.update(next_start=database_now())
         assert dispatch() == 1
-        [again] = claim([fetch.pk])
+        again = claimed(fetch.pk)
         store([FetchOutcome(fetch_id=fetch.pk, slot_id=again.slot_id, state=FetchState.FAILED, error="is not asked")])
         return again.validators is not None
 
@@ -389,7 +390,7 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
 def test_only_a_good_result_of_what_is_sent_is_relied_on(stored: str, asked: str, relied_on: bool) -> None:
     """Another spelling, such as earlier versions made of a URL, may be another page for its site."""
     [first] = reserved(1)
-    [job] = claim([first])
+    job = claimed(first)
     store(
         [
             FetchOutcome(
@@ -401,7 +402,7 @@ def test_only_a_good_result_of_what_is_sent_is_relied_on(stored: str, asked: str
     fetch = request_fetch(asked, revalidate=True)
     Site.objects.update(next_start=database_now())
     assert dispatch() == 1
-    [again] = claim([fetch.pk])
+    again = claimed(fetch.pk)
     assert (again.validators is not None) == relied_on
 
 

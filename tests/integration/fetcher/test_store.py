@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from tests.integration.conftest import (
     InThreads,
     Message,
-    claim,
+    claimed,
     database_now,
     dispatch_message,
 )
@@ -209,7 +209,7 @@ def test_a_success_after_a_retry_clears_what_was_said_before() -> None:
     store([queued(job, error="the site answered 503", status_code=503)])
     Site.objects.update(next_start=database_now())
     dispatch()
-    [again] = claim([job.fetch_id])
+    again = claimed(job.fetch_id)
     store([done(again)])
     fetch = Fetch.objects.get()
     assert (fetch.state, fetch.attempts, fetch.error, fetch.status_code) == (FetchState.DONE, 2, "", 200)
@@ -227,7 +227,7 @@ def test_a_redirect_is_queued_at_the_site_of_its_target(messages: list[Message])
     assert fetch.site.has_backlog
     assert messages == [dispatch_message("new.example")]
     dispatch()
-    [hop] = claim([fetch.pk])
+    hop = claimed(fetch.pk)
     assert (hop.url, hop.redirects) == ("https://new.example/x", 1)
 
 
@@ -311,7 +311,7 @@ def test_a_late_result_does_not_touch_the_new_holders_fetch(late: Any) -> None:
     Fetch.objects.update(not_before=database_now())
     Site.objects.update(next_start=database_now(), has_backlog=True, due_at=None)
     dispatch()
-    [new_job] = claim([job.fetch_id])
+    new_job = claimed(job.fetch_id)
     assert new_job.slot_id != job.slot_id
     before = everything()
     store([late(job)])

@@ -14,7 +14,7 @@ from tests.integration.conftest import (
     InThreads,
     Message,
     WaitersOf,
-    claim,  # a message that is newer than all slots
+    claimed,
     dispatch_message,
     waiting_for_nobody,
 )
@@ -162,7 +162,7 @@ def test_a_fetch_is_found_from_the_queue_to_its_end() -> None:
     def held() -> dict[str, Any]:
         assert dispatch() == 1
         assert once(URL) == [fetch]
-        [job] = claim([fetch])
+        job = claimed(fetch)
         assert once(URL) == [fetch]
         return {"fetch_id": job.fetch_id, "slot_id": job.slot_id}
 
@@ -180,7 +180,7 @@ def test_after_the_end_a_url_is_fetched_anew(end: FetchState) -> None:
     site_settings.set_rate("site.example", "100/s")
     [fetch] = once(URL)
     assert dispatch() == 1
-    [job] = claim([fetch])
+    job = claimed(fetch)
     store([FetchOutcome(fetch_id=fetch, slot_id=job.slot_id, state=end, status_code=404, error="refused")])
     [new] = once(URL)
     assert (new != fetch, state_of(fetch), state_of(new)) == (True, end, FetchState.QUEUED)

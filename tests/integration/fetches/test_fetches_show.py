@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
-from tests.integration.conftest import claim, database_now
+from tests.integration.conftest import claimed, database_now
 from weir.ratelimit.models import Slot
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch
@@ -100,7 +100,7 @@ def test_its_way_is_a_line_in_time_as_far_as_it_is_known() -> None:
     Slot.objects.update(
         start_time=now, use_until=now + timedelta(minutes=1)
     )  # however long this process is kept waiting
-    [job] = claim([page])
+    job = claimed(page)
     assert "claimed" in {step["what"] for step in json.loads(told(page, "--json"))["way"]}
     answer = Answer(job=job, status_code=200, headers=(), body=b"page", lateness_ms=1.5, elapsed_ms=20.0)
     store([judge(answer, max_body=10, chance=0.0)])

@@ -1,5 +1,6 @@
 """A relay that refuses us, whatever the e-mail: no e-mail pays for that."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import ClassVar, NoReturn
@@ -22,7 +23,7 @@ from tests.integration.mail.shipments import (
     use,
 )
 from tests.integration.mail.test_sending import due_again
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from weir.ratelimit.models import Site
 from weir.workers.mail import kinds
 from weir.workers.mail.message import Message
@@ -335,8 +336,12 @@ def test_good_emails_leave_at_once_behind_any_number_that_are_refused_at_one_dom
     monkeypatch.setattr(Choosy, "asked", [])
     use(monkeypatch, Choosy)
     *_, good = shipped([*(f"x{number}@out.example" for number in range(MANY)), "good@in.example"])
+    began = time.monotonic()
     assert runner.send_due().sent == 1
     assert Email.objects.get(pk=good).state == EmailState.SENT
+    in_time(
+        time.monotonic() - began < refusals.PAUSE_S, "the domain's pause was over, so more of its e-mails were tried"
+    )
     assert len(set(Choosy.asked)) == refusals.FEW + 1
     assert (
         Email.objects.filter(state=EmailState.PENDING, attempts=0, next_attempt_at__gt=F("created_at")).count() == MANY

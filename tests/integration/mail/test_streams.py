@@ -32,7 +32,7 @@ from weir.workers.mail.models import Email, RelayHold
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts
 from weir.workers.mail.reports.why import goes_by
-from weir.workers.mail.sending import crews, leases, policy, routes, runner, source
+from weir.workers.mail.sending import crews, leases, policy, refusals, routes, runner, source
 from weir.workers.mail.sending.sender import Sender
 from weir.workers.mail.sending.source import ClaimAllowance, Source
 from weir.workers.mail.transports import relays
@@ -241,12 +241,14 @@ def test_what_the_first_relay_refuses_is_not_claimed_all_the_time_while_the_seco
     main.manner = Manner.REFUSES
     resets(60)
     due_now()
+    began = time.monotonic()
     runner.send_due()
     assert routes.open_for_s(relays.relays()[1:])  # it was down three times
     due_now()
     report = runner.send_due()
     assert set(Email.objects.values_list("state", "attempts")) == {(EmailState.PENDING, 0)}
     assert "550 5.7.1 Sending paused" in report.stopped_because
+    in_time(time.monotonic() - began < refusals.PAUSE_S - 2, "the first relay may soon be asked again")
     assert not Email.objects.filter(next_attempt_at__lt=Now() + timedelta(seconds=2)).exists()
 
 

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import Settings
 
-from tests.integration.conftest import claim, database_now
+from tests.integration.conftest import claim, claimed, database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import rows_read
 from tests.integration.robots.conftest import known
@@ -98,7 +98,7 @@ def test_one_that_is_not_due_says_until_when_and_why(page: int) -> None:
     late = request_fetch(f"{PAGE}/later", not_before=hour).pk
     assert blockers(late)["not due"] == FetchBlocker(kind="not due", text="It is not due yet.", until=hour)
     dispatch()
-    [job] = claim([page])
+    job = claimed(page)
     store([judge(Failure(job=job, error="Connection refused"), max_body=10, chance=0.0)])
     found = blockers(page)["not due"]
     assert found.text.startswith("It is not due yet: Connection refused")

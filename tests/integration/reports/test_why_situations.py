@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from pytest_django import Settings
 
-from tests.integration.conftest import claim, database_now
+from tests.integration.conftest import claim, claimed, database_now
 from tests.integration.reports.remedies import check_remedy
 from tests.integration.reports.test_why import process
 from tests.integration.robots.conftest import known
@@ -53,7 +53,7 @@ def ended(event: Callable[[Job], Event], **options: object) -> Made:
     """Have it fetched once, with this end of the attempt."""
     fetch = ask("1/s", **options)
     dispatch()
-    [job] = claim([fetch])
+    job = claimed(fetch)
     store([judge(event(job), max_body=100, chance=0.0)])
     return Made(fetch, None)
 
