@@ -3,10 +3,10 @@
 Include them where you like: `path("weir/", include("weir.ops.urls"))`. They are behind the project's login (LOGIN_URL).
 """
 
-from django.urls import path
+from django.urls import path, re_path
 
 from weir.ops.metrics.views import metrics
-from weir.ops.views import acting, audit, emails, fetches, overview, previews, sites, unread
+from weir.ops.views import acting, audit, emails, exports, fetches, overview, previews, sites, unread
 from weir.postgres.own_commits import leave_commits_to
 
 app_name = "weir_ops"
@@ -27,6 +27,7 @@ urlpatterns = [
     path("emails/kinds/<path:target>/<slug:what>/", acting.kind, name="kind-act"),
     path("fetches/<slug:what>/", acting.fetches, name="fetches-act"),
     path("unread/<slug:what>/", acting.unread, name="unread-act"),
+    re_path(r"^(?P<of>fetches|sites|emails|audit)/export\.(?P<form>csv|jsonl)$", exports.export, name="export"),
     path("metrics", metrics),
 ]
 leave_commits_to(urlpatterns)

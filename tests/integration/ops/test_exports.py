@@ -1,0 +1,127 @@
+"""The lists of the pages as files, with what strangers have written in them."""
+
+import asyncio
+import csv
+import io
+import json
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.client import AsyncRequestFactory
+
+from tests.integration.ops.test_acting import signed_in
+from weir.ops.views import exports
+from weir.ratelimit import site_settings
+from weir.workers.audit import acting
+from weir.workers.fetches.actions import sites
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.orders import shipping
+from weir.workers.orders.models import Order
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOST = "a.example"
+
+
+@pytest.fixture
+def browser() -> Client:
+    return signed_in()
+
+
+def read(browser: Client, path: str) -> str:
+    answer = browser.get(path)
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    assert "attachment" in answer.headers["Content-Disposition"]
+    return b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]  # of a test
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_all_rows_that_the_filters_select_are_in_the_file(browser: Client) -> None:
+    """Also those that the page does not show, as a page has a hundred."""
+    request_fetches([f"https://{HOST}/{number}" for number in range(250)])
+    request_fetches(["https://b.example/"])
+    Fetch.objects.filter(url__endswith="/7").update(error='He said "no",\r\nthen left; ü')
+    found = rows(read(browser, f"/fetches/export.csv?site={HOST}"))
+    assert sorted(row["url"] for row in found) == sorted(f"https://{HOST}/{number}" for number in range(250))
+    assert {row["error"] for row in found} == {"", 'He said "no",\r\nthen left; ü'}
+    lines = [json.loads(line) for line in read(browser, f"/fetches/export.jsonl?site={HOST}").splitlines()]
+    assert [str(line["id"]) for line in lines] == [row["id"] for row in found]
+
+
+def test_each_list_has_both_forms(browser: Client) -> None:
+    sites.set_rate(acting.of_shell("ada"), HOST, "3/s", why="=1+1")
+    shipping.ship(Order.objects.create(number="1", customer_email="kim@example.com").pk)
+    request_fetches([f"https://{HOST}/"])
+    for page, name, value in (
+        ("/sites/", "site", HOST),
+        ("/fetches/", "url", f"https://{HOST}/"),
+        ("/emails/?state=pending", "recipient", "kim@example.com"),
+        ("/audit/", "target", HOST),
+    ):
+        shown = browser.get(page).content.decode()
+        path, _, query = page.partition("?")
+        assert 'href="export.csv?' in shown
+        [row] = rows(read(browser, f"{path}export.csv?{query}"))
+        line = json.loads(read(browser, f"{path}export.jsonl?{query}"))
+        assert row[name] == line[name] == value
+        assert row.keys() == line.keys()
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
+    assert exports._cell(text) == f"'{text}"
+    assert exports._cell({"a": text}).startswith("{")
+    assert exports._cell(-1.5) == "-1.5"
+
+
+def test_a_file_that_is_not_whole_says_so(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    request_fetches([f"https://{HOST}/{number}" for number in range(250)])
+    monkeypatch.setattr(exports, "MOST_ROWS", 150)
+    *found, last = read(browser, "/fetches/export.jsonl").splitlines()
+    assert (len(found), json.loads(last)) == (
+        200,
+        {"note": "There are more rows than these 200. Filter the list, or use the command."},
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE weir_fetches_fetch RENAME TO away")
+    try:
+        assert "This file is not whole." in read(browser, "/fetches/export.csv")
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE away RENAME TO weir_fetches_fetch")
+
+
+def test_who_may_not_see_the_page_gets_no_file() -> None:
+    for of in ("sites", "fetches", "emails", "audit"):
+        path = f"/{of}/export.csv"
+        assert Client().get(path).status_code == 302
+        assert signed_in(name=f"of-{of}", pages=False).get(path).status_code == 403
+    assert signed_in().post("/audit/export.csv").status_code == 405
+
+
+@pytest.mark.parametrize("query", ["status=x", "site=b..example", "since=yesterday"])
+def test_a_wrong_filter_is_refused(browser: Client, query: str) -> None:
+    answer = browser.get(f"/fetches/export.csv?{query}")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (400, "text/plain; charset=utf-8")
+
+
+def test_an_asynchronous_server_reads_it_page_by_page() -> None:
+    """Django would read all of it before the first byte, if it were no asynchronous iterator."""
+    site_settings.set_rate(HOST, "3/s")
+    request_fetches([f"https://{HOST}/{number}" for number in range(250)])
+    user = User.objects.create_superuser("root")
+
+    async def read_on() -> list[bytes]:
+        request = AsyncRequestFactory().get("/fetches/export.jsonl")
+        request.user = user
+        answer = exports._file(request, "fetches", "jsonl")
+        return [part async for part in answer]  # type: ignore[attr-defined]  # a stream
+
+    parts = asyncio.run(read_on())
+    assert len(parts) >= 3
+    assert len(b"".join(parts).splitlines()) == 250
