@@ -15,7 +15,17 @@ from django.utils import timezone
 from weir.notifications import actions as unread
 from weir.notifications import user_keys
 from weir.ops.filters import Chosen
-from weir.ops.forms import Decision, ListAddress, PauseSite, Reason, Reconcile, Redirect, Resolve, RetryFailed, SetSite
+from weir.ops.forms import (
+    ListAddress,
+    PauseSite,
+    Reason,
+    Reconcile,
+    Redirect,
+    RetryFailed,
+    SeenDecision,
+    SeenReason,
+    SetSite,
+)
 from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.fetches.actions import fetches, sites
@@ -38,6 +48,7 @@ class Deed:
     action: AuditedAction
     do: Callable[[Actor, Any, Values], object]
     form: type[Form] = Reason
+    unchanged: str = "Nothing was changed: it was like that already."  # said if nothing was recorded
 
 
 def _set(actor: Actor, host: str, values: Values) -> None:
@@ -81,19 +92,23 @@ SITE: Final = {
         explains="Nothing starts there; what is in flight ends.",
         action=sites.PAUSE,
         form=PauseSite,
-        do=lambda actor, host, values: sites.pause(actor, host, values["duration"], why=values["why"]),
+        do=lambda actor, host, values: sites.pause(
+            actor, host, values["duration"], why=values["why"], seen=values["seen"]
+        ),
     ),
     "resume": Deed(
         title="Resume",
         explains="A pause and a back-off end.",
         action=sites.RESUME,
-        do=lambda actor, host, values: sites.resume(actor, host, why=values["why"]),
+        form=SeenReason,
+        do=lambda actor, host, values: sites.resume(actor, host, why=values["why"], seen=values["seen"]),
     ),
     "ask-robots": Deed(
         title="Ask for robots.txt again",
         explains="Nothing is fetched there until it has come.",
         action=sites.ASK_ROBOTS,
         do=lambda actor, host, values: sites.ask_robots(actor, sites.origins_of(host), why=values["why"]),
+        unchanged="No robots.txt of this site is known: it is read before the next fetch.",
     ),
 }
 FETCH: Final = {
@@ -122,7 +137,7 @@ FETCHES: Final = {
 }
 
 
-def _email(act: Act, title: str, explains: str, form: type[Form] = Resolve) -> Deed:
+def _email(act: Act, title: str, explains: str, form: type[Form] = SeenDecision) -> Deed:
     def do(actor: Actor, email_id: int, values: Values) -> None:
         emails.resolve(actor, email_id, act, why=values["why"], to=values.get("to"), seen=values["seen"])
 
@@ -193,15 +208,15 @@ KIND: Final = {
         title="Pause",
         explains="No e-mail of the kind is begun from now on.",
         action=kinds.PAUSE,
-        form=Decision,
-        do=lambda actor, kind, values: kinds.pause(actor, kind, why=values["why"]),
+        form=SeenDecision,
+        do=lambda actor, kind, values: kinds.pause(actor, kind, why=values["why"], seen=values["seen"]),
     ),
     "resume": Deed(
         title="Resume",
         explains="E-mails of the kind are sent from now on.",
         action=kinds.RESUME,
-        form=Decision,
-        do=lambda actor, kind, values: kinds.resume(actor, kind, why=values["why"]),
+        form=SeenDecision,
+        do=lambda actor, kind, values: kinds.resume(actor, kind, why=values["why"], seen=values["seen"]),
     ),
 }
 UNREAD: Final = {
@@ -211,5 +226,11 @@ UNREAD: Final = {
         action=unread.RECONCILE,
         form=Reconcile,
         do=lambda actor, _all, values: unread.reconcile_user(actor, user_keys.clean(values["user"]), why=values["why"]),
+        unchanged="The number equals the rows: nothing was changed.",
     ),
+}
+TITLES: Final = {
+    deed.action.name: deed.title
+    for deeds in (SITE, FETCH, FETCHES, EMAIL, RECIPIENT, KIND, UNREAD)
+    for deed in deeds.values()
 }

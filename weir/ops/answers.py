@@ -136,13 +136,6 @@ def forget() -> None:
         _answers.clear()
 
 
-def forget_page(path: str) -> None:
-    """Forget the answers of one page, with whatever query: what it shows was changed in this process."""
-    with _lock:
-        for known in [each for each in _answers if each.partition("?")[0] == path]:
-            del _answers[known]
-
-
 def _put(kept: "OrderedDict[str, Any]", key: str, value: object) -> None:
     kept[key] = value
     kept.move_to_end(key)

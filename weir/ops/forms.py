@@ -68,21 +68,35 @@ class Decision(forms.Form):
     )
 
 
-class PauseSite(Reason):
+class _Seen(forms.Form):
+    """The version that the operator has looked at."""
+
+    seen = forms.CharField(
+        widget=forms.HiddenInput,
+        max_length=64,
+        error_messages={"required": "Open this form anew: it does not say which version you have seen."},
+    )
+
+
+class SeenReason(Reason, _Seen):
+    """Why, of what the operator has seen, where that may be left out."""
+
+
+class SeenDecision(Decision, _Seen):
+    """Why, of what the operator has seen, where it is a decision about risk."""
+
+
+class PauseSite(SeenReason):
     """For how long."""
 
     duration = Duration(label="For", required=False, help_text="30 (seconds), 10m, 2h, 1d; empty: until it is resumed.")
-    field_order = ("duration", "why")
+    field_order = ("duration", "why", "seen")
 
 
-class SetSite(Reason):
-    """All settings of a site, with the version that the operator has seen."""
+class SetSite(SeenReason):
+    """All settings of a site."""
 
     rate = forms.CharField(label="Rate", max_length=50, help_text="3/s, 1/10s, 100/h, 1/day")
-    seen = forms.CharField(
-        widget=forms.HiddenInput,
-        error_messages={"required": "Open this form anew: it does not say which settings you have seen."},
-    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -115,16 +129,7 @@ class Reconcile(Reason):
     field_order = ("user", "why")
 
 
-class Resolve(Decision):
-    """Why, of an e-mail in the version that the operator has seen."""
-
-    seen = forms.CharField(
-        widget=forms.HiddenInput,
-        error_messages={"required": "Open this form anew: it does not say which e-mail you have seen."},
-    )
-
-
-class Redirect(Resolve):
+class Redirect(SeenDecision):
     """To which address from now on."""
 
     to = forms.CharField(label="To", max_length=320, help_text="Its recipient from now on, who can read it.")

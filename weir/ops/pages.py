@@ -3,27 +3,38 @@
 A page is a view that returns an `OpsPage`: a template and its context. The frame ops/page.html surrounds the rendered
 template. A request with the header X-Weir-Live gets the template without the frame, or 304 if the browser already has
 the same version. In this way browsers keep their pages up to date.
+
+After an act, the visitor is sent to a page whose URL names the entry of the act (`done=4711`). Its snapshots have keys
+of their own (`done`), so the page shows the effect of the act in each web process: the first look by such a key begins
+after the act has committed.
 """
 
 import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial, wraps
 from typing import Any, Final
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
+from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template import RequestContext
 from django.template.loader import get_template
 from django.urls import reverse
 
-from weir.ops import answers
+from weir.ops import actions, answers
+from weir.ops.snapshots import look
 from weir.workers import cursors
+from weir.workers.audit.models import Entry
 
 PERMISSION: Final = "weir_ops.view"
 FORBIDDEN: Final = "Not for this account"
+DONE: Final = "done"  # in a URL: the id of the entry of the act after which the page is shown
+LONGEST_ID: Final = 18  # digits, which PostgreSQL's bigint has room for
+SAID_FOR: Final = timedelta(minutes=10)  # after an act, its page says for so long what was done
 PAGES: Final = (
     ("weir_ops:overview", "Overview"),
     ("weir_ops:sites", "Sites"),
@@ -77,6 +88,21 @@ def page(view: View) -> Callable[..., HttpResponse]:
     return login_not_required(answered)  # the view itself asks for a login, not the login middleware
 
 
+def done(request: HttpRequest) -> str:
+    """Return after which act the page is shown, for the keys of its snapshots; "" if it is shown after none."""
+    text: str = request.GET.get(DONE, "")
+    return text if text.isascii() and text.isdecimal() and len(text) <= LONGEST_ID else ""
+
+
+def _what_was_done(request: HttpRequest) -> Mapping[str, object]:
+    """Return the entry of the visitor's own act, and its title, if the page is shown after one, and not much later."""
+    if not (number := done(request)):
+        return {}
+    mine = Entry.objects.filter(pk=int(number), actor=request.user.get_username(), at__gt=Now() - SAID_FOR)
+    entry = look(mine.first).value
+    return {"entry": entry, "act": actions.TITLES.get(entry.action, entry.action)} if entry else {}
+
+
 def guarded(response: HttpResponse) -> HttpResponse:
     """Add headers that restrict what a browser runs, loads and keeps; headers that the response has already, stay."""
     for name, value in (
@@ -124,7 +150,8 @@ def _answer(request: HttpRequest, view: Callable[[], OpsPage]) -> HttpResponse:
         answers.remember(request, answer)
         return answer.to(request.headers.get("If-None-Match", ""))
     own = shown.own() if shown.own else None
-    whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **frame(request)}
+    whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag}
+    whole |= {**frame(request), **_what_was_done(request)}
     whole["own"] = rendered(own.template, own.shows, request) if own else ""
     headers = (
         {"Content-Security-Policy": f"{CONTENT_SECURITY_POLICY}; frame-src 'self'"} if own and own.has_frame else {}

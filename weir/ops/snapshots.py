@@ -107,11 +107,6 @@ class Snapshots(Generic[T]):
                 self._by_key.popitem(last=False)
         return snapshot.get(ask)
 
-    def forget(self, key: Hashable) -> None:
-        """Have the next caller with this key look: what it is about was changed in this process."""
-        with self._lock:
-            self._by_key.pop(key, None)
-
 
 def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> SeenOverview[T]:
     """Call `ask` now, with a limit of STATEMENT_S for each of its statements."""

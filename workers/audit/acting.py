@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -59,6 +59,7 @@ class Actor:
     name: str
     door: Door
     may: Callable[[str], bool]  # whether the actor has a permission, such as weir_ratelimit.change_site
+    entries: list[Entry] = field(default_factory=list)  # what was recorded of this actor, in this process, so far
 
 
 def of_request(request: HttpRequest, door: Door) -> Actor:
@@ -96,25 +97,20 @@ class AuditedAction:
             raise NoReason(f"{self.name} wants a reason: say why. It is kept.")
 
     @contextmanager
-    def recorded(
-        self, actor: Actor, target: str, why: str = "", *, state: Callable[[], State], seen: str | None = None
-    ) -> Iterator[None]:
+    def recorded(self, actor: Actor, target: str, why: str = "", *, state: Callable[[], State]) -> Iterator[None]:
         """Write an entry of what the block changes, in the open transaction; if it changes nothing, write none.
 
         `state` returns the state of the target. It is called before and after the block; the first call must lock the
-        target until the transaction ends. `seen` is the version that the actor has seen: if the target has another
-        version, this raises Changed before the block.
+        target until the transaction ends.
         """
         before = state()
-        if seen is not None and version(before) != seen:
-            raise Changed(f"{target} was changed meanwhile: look at it again, and repeat what you want to change.")
         yield
         if (after := state()) != before:
             self.record(actor, target, why, before=before, after=after)
 
     def record(self, actor: Actor, target: str, why: str = "", *, before: State, after: State) -> None:
         """Write an entry, in the open transaction, which must also be the transaction of the change."""
-        Entry.objects.create(
+        entry = Entry.objects.create(
             actor=actor.name[:LONGEST_ACTOR],
             door=actor.door,
             action=self.name,
@@ -124,9 +120,19 @@ class AuditedAction:
             after=after,
             correlation_id=correlation.current(),
         )
+        actor.entries.append(entry)
 
 
 def version(state: State) -> str:
     """Return a text that is the same for equal states and differs for different ones, as an ETag does."""
     text = json.dumps(state, cls=DjangoJSONEncoder, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def refuse_changed(target: str, current: str, seen: str | None) -> None:
+    """Raise Changed if the actor has seen another version of the target than the current one; None is any version.
+
+    The caller must have locked the target until the transaction ends.
+    """
+    if seen is not None and seen != current:
+        raise Changed(f"{target} was changed meanwhile: look at it again, and decide anew.")

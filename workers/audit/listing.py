@@ -12,6 +12,8 @@ from weir.workers.audit.models import Entry
 
 A_PAGE: Final = 100
 BATCH: Final = 1_000
+REASONS: Final = 8  # that are offered for an act
+LOOKED_AT: Final = 100  # entries that are looked at for them
 LARGEST_ID: Final = 2**63 - 1
 
 
@@ -47,6 +49,12 @@ def lines(wanted: EntryFilters, since: datetime | None = None) -> Iterator[dict[
     while batch := list(entries.filter(pk__gt=last).order_by("pk")[:BATCH]):
         yield from map(as_data, batch)
         last = batch[-1].pk
+
+
+def last_reasons(action: str) -> list[str]:
+    """Return the reasons that were given last for an action, each once, the newest first."""
+    found = Entry.objects.filter(action=action).order_by("-pk").values_list("why", flat=True)[:LOOKED_AT]
+    return list(dict.fromkeys(filter(None, found)))[:REASONS]
 
 
 def as_data(entry: Entry) -> dict[str, Any]:

@@ -1,12 +1,20 @@
 """Entry, what an operator has changed."""
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models.functions import Now
 
 from weir.workers.tracing import correlation
+
+
+class EntryChange(NamedTuple):
+    """A value of the target that was changed; None: it was or is not there."""
+
+    name: str
+    was: object
+    became: object
 
 
 class Door(models.TextChoices):
@@ -56,15 +64,8 @@ class Entry(models.Model):
         return f"{self.actor}: {self.action} {self.target}"
 
     @property
-    def was(self) -> list[tuple[str, str]]:
-        """Return the state of the target before the change, as pairs of a name and a text."""
-        return _texts(self.before)
-
-    @property
-    def became(self) -> list[tuple[str, str]]:
-        """Return the state of the target after the change, as pairs of a name and a text."""
-        return _texts(self.after)
-
-
-def _texts(state: dict[str, object] | None) -> list[tuple[str, str]]:
-    return [(name, "-" if value is None else str(value)) for name, value in (state or {}).items()]
+    def changes(self) -> list[EntryChange]:
+        """Return the values that differ before and after the change."""
+        before, after = self.before or {}, self.after or {}
+        values = [EntryChange(name, before.get(name), after.get(name)) for name in {**before, **after}]
+        return [value for value in values if value.was != value.became]

@@ -1,4 +1,4 @@
-"""The options --who and --why of commands that change something; the audit trail keeps both."""
+"""The options --who and --why of commands that change something; the audit trail keeps both. And --seen."""
 
 import argparse
 
@@ -20,6 +20,16 @@ def add_arguments(parser: CommandParser, *, wants_reason: bool = False) -> None:
     )
     parser.add_argument(
         "--who", type=name, metavar="NAME", help="who does it; default: your name in the operating system"
+    )
+
+
+def add_seen(parser: CommandParser, printed_by: str) -> None:
+    """Declare --seen, for what a person decides by looking at it."""
+    parser.add_argument(
+        "--seen",
+        type=words,
+        metavar="VERSION",
+        help=f"only if it still has this version, which {printed_by} prints: what was changed since is left alone",
     )
 
 

@@ -81,21 +81,21 @@ def web(
     with web_process.on_test_database(log, DJANGO_SETTINGS_MODULE="project.settings") as base:
         yield Web(
             base=base,
-            operator=_session(_who_may_act()),
-            nobody=_session(nobody),
+            operator=session_of(who_may_act()),
+            nobody=session_of(nobody),
             rows=rows,
             database=database_url(connection.settings_dict["NAME"]),
         )
 
 
-def _who_may_act() -> User:
+def who_may_act() -> User:
     user: User = links.operator()
     of_change = Q(codename__startswith="change_") | Q(codename__in=["resolve_email", "view_email"])
     user.user_permissions.add(*Permission.objects.filter(of_change))
     return user
 
 
-def _session(user: User) -> str:
+def session_of(user: User) -> str:
     """Sign a user in, as by a link; returns the key of the session."""
     session = import_module(settings.SESSION_ENGINE).SessionStore()
     session["_auth_user_id"] = str(user.pk)

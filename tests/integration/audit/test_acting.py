@@ -85,7 +85,7 @@ def test_a_pause_and_its_end(site: str) -> None:
 
 
 def test_of_two_who_have_seen_the_same_settings_one_is_refused(site: str) -> None:
-    seen = acting.version(sites.settings_of(Site.objects.get(name=site)))
+    seen = sites.version_of(Site.objects.get(name=site))
     sites.set_rate(ADA, site, "4/s", seen=seen)
     with pytest.raises(acting.Changed, match="changed meanwhile"):
         sites.set_rate(ADA, site, "5/s", seen=seen)

@@ -1,5 +1,6 @@
 """What operators change on the pages: who may, what is refused, and what is recorded."""
 
+import re
 from uuid import uuid4
 
 import pytest
@@ -40,12 +41,19 @@ def signed_in(*permissions: str, name: str = "ada", pages: bool = True) -> Clien
     return browser
 
 
+def opened(browser: Client, path: str) -> dict[str, str]:
+    """Return the values of the form at this path."""
+    initial = browser.get(path).context["form"].initial
+    return {name: value for name, value in initial.items() if value is not None}
+
+
 def test_a_site_is_paused_and_the_page_says_who_did_it() -> None:
     browser = signed_in("weir_ratelimit.change_site")
-    answer = browser.post(f"/sites/{HOST}/pause/", {"duration": "10m", "why": "The owner called."})
-    assert (answer.status_code, answer.headers["Location"]) == (302, f"/sites/{HOST}/")
-    assert Site.objects.get(name=HOST).paused_until
+    path = f"/sites/{HOST}/pause/"
+    answer = browser.post(path, {**opened(browser, path), "duration": "10m", "why": "The owner called."})
     entry = Entry.objects.get()
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"/sites/{HOST}/?done={entry.pk}")
+    assert Site.objects.get(name=HOST).paused_until
     assert (entry.actor, entry.door, entry.why) == ("ada", "page", "The owner called.")
     page = browser.get("/audit/", {"target": HOST}).content.decode()
     assert "The owner called." in page
@@ -97,8 +105,7 @@ def test_read_only(settings: Settings) -> None:
 
 def test_settings_are_changed_only_as_they_were_seen() -> None:
     browser = signed_in("weir_ratelimit.change_site")
-    form = browser.get(f"/sites/{HOST}/set/").context["form"]
-    values = {name: value for name, value in form.initial.items() if value is not None} | {"rate": "5/s"}
+    values = opened(browser, f"/sites/{HOST}/set/") | {"rate": "5/s"}
     assert browser.post(f"/sites/{HOST}/set/", values).status_code == 302
     answer = browser.post(f"/sites/{HOST}/set/", {**values, "rate": "9/s"})
     assert answer.status_code == 409
@@ -214,9 +221,7 @@ def test_an_email_that_is_not_there_has_no_form() -> None:
 
 def test_a_number_that_is_too_large_is_said_beside_its_field() -> None:
     browser = signed_in("weir_ratelimit.change_site")
-    values = {
-        name: value for name, value in browser.get(f"/sites/{HOST}/set/").context["form"].initial.items() if value
-    }
+    values = opened(browser, f"/sites/{HOST}/set/")
     assert browser.post(f"/sites/{HOST}/set/", {**values, "max_concurrency": "99999999999"}).status_code == 400
 
 
@@ -270,3 +275,13 @@ def test_a_site_that_is_not_there_has_no_settings_to_change() -> None:
 @pytest.mark.parametrize("path", [f"/sites/{HOST}/explode/", "/fetches/1/explode/", "/emails/1/explode/"])
 def test_what_there_is_not(path: str) -> None:
     assert signed_in().get(path).status_code == 404
+
+
+def test_the_last_reasons_are_offered() -> None:
+    """Those of the same action, each once, the newest first."""
+    browser = signed_in("weir_ratelimit.change_site")
+    for number, why in enumerate(["The owner called.", "It is slow.", "", "The owner called.", "<b>&"]):
+        path = f"/sites/{HOST}/{'resume' if number % 2 else 'pause'}/"
+        assert browser.post(path, {**opened(browser, path), "why": why}).status_code == 302
+    page = browser.get(f"/sites/{HOST}/pause/").content.decode()
+    assert re.findall('<option value="([^"]*)">', page) == ["&lt;b&gt;&amp;", "The owner called."]

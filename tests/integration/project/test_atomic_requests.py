@@ -93,7 +93,8 @@ def test_each_page_answers_as_ever(path: str, client: Client, settings: Settings
 def test_a_form_does_what_it_says(client: Client) -> None:
     site_settings.set_rate("a.example", "2/s")
     client.force_login(User.objects.create_superuser("root"))
-    answer = client.post("/sites/a.example/pause/", {"why": "a test", "for": ""})
+    seen = client.get("/sites/a.example/pause/").context["form"].initial
+    answer = client.post("/sites/a.example/pause/", {**seen, "why": "a test", "for": ""})
     assert (answer.status_code, Site.objects.get().paused_until is not None) == (302, True)
 
 

@@ -6,7 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from weir.api.access import actor
+from weir.api.http import etags
 from weir.api.http.problems import (
+    CHANGED,
     IN_PROGRESS,
     INVALID,
     NO_REASON,
@@ -18,7 +20,7 @@ from weir.api.http.problems import (
 )
 from weir.api.idempotency import once
 from weir.api.operations.looking import looked
-from weir.api.operations.operation import IDEMPOTENCY_KEY, operation, refused
+from weir.api.operations.operation import IDEMPOTENCY_KEY, IF_MATCH, operation, refused
 from weir.api.schemas import emails as schemas
 from weir.api.schemas.values import Id
 from weir.api.tokens import scopes
@@ -31,7 +33,7 @@ from weir.workers.mail.reports.why import goes_by, why
 from weir.workers.mail.resolving import CannotBeResolved
 
 router = Router(tags=["e-mails"])
-KIND_CHANGES: Final = (READ_ONLY, NOT_FOUND, NO_REASON)
+KIND_CHANGES: Final = (READ_ONLY, NOT_FOUND, NO_REASON, CHANGED)
 
 
 @operation(router, "GET", "/emails", scope=scopes.SEE_EMAILS, answers={200: schemas.EmailPage})
@@ -60,9 +62,11 @@ def list_emails(request: HttpRequest, query: Query[schemas.EmailQuery]) -> schem
     answers={200: schemas.EmailDetails},
     refusals=[NOT_FOUND],
 )
-def get_email(request: HttpRequest, email_id: Id) -> schemas.EmailDetails:
+def get_email(request: HttpRequest, email_id: Id, response: HttpResponse) -> schemas.EmailDetails:
     """Return all about one e-mail, with what is in its way, and what people and logs have said about it."""
-    return _details(_email(email_id))
+    email = _email(email_id)
+    response.headers["ETag"] = etags.etag(emails.version_of(email))
+    return _details(email)
 
 
 @operation(
@@ -71,17 +75,24 @@ def get_email(request: HttpRequest, email_id: Id) -> schemas.EmailDetails:
     "/emails/{email_id}/resolutions",
     scope=scopes.RESOLVE_EMAILS,
     answers={201: schemas.Resolved},
-    refusals=[READ_ONLY, NOT_FOUND, NO_REASON, NOT_IN_THIS_STATE, IN_PROGRESS, OTHER_REQUEST],
+    refusals=[READ_ONLY, NOT_FOUND, NO_REASON, NOT_IN_THIS_STATE, CHANGED, IN_PROGRESS, OTHER_REQUEST],
 )
 def resolve_email(
-    request: HttpRequest, email_id: Id, wanted: schemas.NewResolution, idempotency_key: str = IDEMPOTENCY_KEY
+    request: HttpRequest,
+    email_id: Id,
+    wanted: schemas.NewResolution,
+    idempotency_key: str = IDEMPOTENCY_KEY,
+    if_match: str = IF_MATCH,
 ) -> HttpResponse:
-    """Say what became of an e-mail, or what is to become of it. Of two calls together, the second finds it resolved."""
+    """Say what became of an e-mail, or what is to become of it. Of two calls together, the second finds it resolved.
+
+    With the ETag of `GET /emails/{email_id}` in If-Match, an e-mail that was sent or resolved meanwhile is left alone.
+    """
 
     def resolve() -> tuple[int, schemas.Resolved]:
-        _email(email_id)
+        seen = etags.named(if_match, emails.version_of(_email(email_id)))
         with refused(INVALID, ValueError), refused(NOT_IN_THIS_STATE, CannotBeResolved):
-            email = _resolved(request, email_id, wanted)
+            email = _resolved(request, email_id, wanted, seen)
         return 201, schemas.Resolved(email=email.pk, state=email.state)  # type: ignore[arg-type]  # one of State
 
     return once(request, idempotency_key, resolve)
@@ -90,7 +101,11 @@ def resolve_email(
 @operation(router, "GET", "/email-kinds", scope=scopes.SEE_EMAILS, answers={200: schemas.MailKinds})
 def list_email_kinds(request: HttpRequest) -> schemas.MailKinds:
     """List the kinds of e-mail, and which of them are paused."""
-    return schemas.MailKinds(kinds=[schemas.MailKind(**row._asdict()) for row in looked(counts.of_kinds)])
+    rows = looked(counts.of_kinds)
+    tags = (etags.etag(kinds.version_of(row.paused_at)) for row in rows)
+    return schemas.MailKinds(
+        kinds=[schemas.MailKind(**row._asdict(), etag=tag) for row, tag in zip(rows, tags, strict=True)]
+    )
 
 
 @operation(
@@ -101,9 +116,11 @@ def list_email_kinds(request: HttpRequest) -> schemas.MailKinds:
     answers={204: None},
     refusals=KIND_CHANGES,
 )
-def pause_email_kind(request: HttpRequest, kind: schemas.Kind, wanted: schemas.MailReason) -> HttpResponse:
+def pause_email_kind(
+    request: HttpRequest, kind: schemas.Kind, wanted: schemas.MailReason, if_match: str = IF_MATCH
+) -> HttpResponse:
     """Pause a kind: from now on, no e-mail of it is begun."""
-    kinds.pause(actor(request), kind, why=wanted.why)
+    kinds.pause(actor(request), kind, why=wanted.why, seen=_version(kind, if_match))
     return HttpResponse(status=204)
 
 
@@ -115,14 +132,21 @@ def pause_email_kind(request: HttpRequest, kind: schemas.Kind, wanted: schemas.M
     answers={204: None},
     refusals=KIND_CHANGES,
 )
-def resume_email_kind(request: HttpRequest, kind: schemas.Kind, query: Query[schemas.MailReasonQuery]) -> HttpResponse:
+def resume_email_kind(
+    request: HttpRequest, kind: schemas.Kind, query: Query[schemas.MailReasonQuery], if_match: str = IF_MATCH
+) -> HttpResponse:
     """Resume sending this kind."""
-    kinds.resume(actor(request), kind, why=query.why)
+    kinds.resume(actor(request), kind, why=query.why, seen=_version(kind, if_match))
     return HttpResponse(status=204)
 
 
-def _resolved(request: HttpRequest, email_id: int, wanted: schemas.NewResolution) -> Email:
-    return emails.resolve(actor(request), email_id, Act(wanted.act), why=wanted.why, to=wanted.to or None)
+def _version(kind: str, if_match: str) -> str | None:
+    """Return the version of the kind that the request may change; None for any. Raises Problem."""
+    return etags.named(if_match, kinds.current_version(kind))
+
+
+def _resolved(request: HttpRequest, email_id: int, wanted: schemas.NewResolution, seen: str | None) -> Email:
+    return emails.resolve(actor(request), email_id, Act(wanted.act), why=wanted.why, to=wanted.to or None, seen=seen)
 
 
 def _email(email_id: int) -> Email:

@@ -41,7 +41,7 @@ from weir.workers.fetches.reports.site_status import SiteDetails, site_details, 
 from weir.workers.fetches.reports.timeline import timeline
 
 router = Router(tags=["sites"])
-CHANGES: Final = (READ_ONLY, NOT_FOUND, BUSY)
+CHANGES: Final = (READ_ONLY, NOT_FOUND, BUSY, CHANGED)
 _backlogs: OverviewSnapshot[site_list.Backlogs] = OverviewSnapshot(least_life_s=5.0)
 
 
@@ -60,9 +60,9 @@ def list_sites(request: HttpRequest, query: Query[schemas.SiteListQuery]) -> sch
     router, "GET", "/sites/{host}", scope=scopes.SEE_SITES, answers={200: schemas.SiteDetails}, refusals=[NOT_FOUND]
 )
 def get_site(request: HttpRequest, host: Host, response: HttpResponse) -> schemas.SiteDetails:
-    """Return all about one site. Its ETag is what a change of its settings needs."""
+    """Return all about one site. Its ETag is what a change of the site needs."""
     details = looked(partial(site_details, host))
-    response.headers["ETag"] = etags.etag(sites.settings_of(details.at.site))
+    response.headers["ETag"] = etags.etag(sites.version_of(details.at.site))
     return _details(details)
 
 
@@ -112,28 +112,30 @@ def put_site(
     """
     name = _changeable(host)
     before = Site.objects.filter(name=name).first()
-    version = etags.require(if_match, None if before is None else sites.settings_of(before))
+    version = etags.require(if_match, sites.version_of(before), exists=before is not None)
     with refused(INVALID, ValueError):
         after = sites.set_rate(actor(request), host, wanted.rate, why=wanted.why, seen=version, **_settings(wanted))
-    response.headers["ETag"] = etags.etag(after)
-    return Status(201 if before is None else 200, schemas.SiteWithSettings(name=name, settings=_shown(after)))
+    response.headers["ETag"] = etags.etag(sites.version_of(after))
+    settings = _shown(sites.settings_of(after))
+    return Status(201 if before is None else 200, schemas.SiteWithSettings(name=name, settings=settings))
 
 
 @operation(router, "PUT", "/sites/{host}/pause", scope=scopes.CHANGE_SITES, answers={204: None}, refusals=CHANGES)
-def pause_site(request: HttpRequest, host: Host, wanted: schemas.Pause) -> HttpResponse:
+def pause_site(request: HttpRequest, host: Host, wanted: schemas.Pause, if_match: str = IF_MATCH) -> HttpResponse:
     """Start nothing at a site for some time, or until it is resumed. What is in flight ends."""
-    _changeable(host)
+    seen = _version(host, if_match)
     with refused(INVALID, ValueError):
         lasts: timedelta | None = None if wanted.lasts is None else parse_duration(wanted.lasts)
-        sites.pause(actor(request), host, lasts, why=wanted.why)
+        sites.pause(actor(request), host, lasts, why=wanted.why, seen=seen)
     return HttpResponse(status=204)
 
 
 @operation(router, "DELETE", "/sites/{host}/pause", scope=scopes.CHANGE_SITES, answers={204: None}, refusals=CHANGES)
-def resume_site(request: HttpRequest, host: Host, query: Query[schemas.WhyQuery]) -> HttpResponse:
+def resume_site(
+    request: HttpRequest, host: Host, query: Query[schemas.WhyQuery], if_match: str = IF_MATCH
+) -> HttpResponse:
     """End the pause of a site, and its back-off."""
-    _changeable(host)
-    sites.resume(actor(request), host, why=query.why)
+    sites.resume(actor(request), host, why=query.why, seen=_version(host, if_match))
     return HttpResponse(status=204)
 
 
@@ -143,7 +145,7 @@ def resume_site(request: HttpRequest, host: Host, query: Query[schemas.WhyQuery]
     "/sites/{host}/robots-requests",
     scope=scopes.ASK_ROBOTS,
     answers={202: schemas.AskedRobots},
-    refusals=CHANGES,
+    refusals=(READ_ONLY, NOT_FOUND, BUSY),
 )
 def ask_robots(request: HttpRequest, host: Host, wanted: schemas.Reason) -> schemas.AskedRobots:
     """Ask a site for its robots.txt again. Nothing is fetched there until it has come."""
@@ -158,6 +160,12 @@ def _changeable(host: str) -> str:
     if name.startswith(SITE_PREFIX):
         raise Problem(NOT_PERMITTED, "The rates of tokens are changed by people: `manage.py sites set`.")
     return name
+
+
+def _version(host: str, if_match: str) -> str | None:
+    """Return the version of the site that the request may change; None for any. Raises Problem."""
+    name = _changeable(host)
+    return etags.named(if_match, sites.version_of(Site.objects.filter(name=name).first()))
 
 
 def _settings(wanted: schemas.NewSettings) -> Mapping[str, Any]:

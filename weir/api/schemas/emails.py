@@ -128,7 +128,10 @@ class MailReasonQuery(Body):
 
 
 class MailKind(Answer):
-    """A kind of e-mail, with numbers up to 10,000, and how many were sent in the last hour and day."""
+    """A kind of e-mail, with numbers up to 10,000, and how many were sent in the last hour and day.
+
+    `etag` is for If-Match, where the kind is paused or resumed.
+    """
 
     kind: str
     is_registered: bool
@@ -143,6 +146,7 @@ class MailKind(Answer):
     sent_day: int
     sent_day_or_more: bool
     relays: list[str]
+    etag: str
 
 
 class MailKinds(Answer):

@@ -7,6 +7,7 @@ from datetime import datetime
 from django import template
 from django.shortcuts import resolve_url
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -17,11 +18,14 @@ from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers.cli import terminal
 from weir.workers.fetches.reports.site_list import SiteStatus
+from weir.workers.mail.actions import kinds
+from weir.workers.mail.reports.counts import KindNumbers
 from weir.workers.overview import problems
 
 register = template.Library()
 NOTHING = "-"
 LONGEST_TEXT = 2_000  # characters of foreign text
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT", re.ASCII)
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -96,6 +100,27 @@ def clock(at: datetime | None) -> SafeString | str:
 def argument(name: str) -> str:
     """Return a site's name as it is written on a command line."""
     return site_names.as_argument(name)
+
+
+@register.filter
+def words(name: str) -> str:
+    """Return the name of a value that was changed, as words."""
+    return foreign(name).replace("_", " ")
+
+
+@register.filter
+def told(value: object) -> str:
+    """Return a value of the audit trail as text: a moment without its fractions of a second, a dash for None."""
+    text = NOTHING if value is None else str(value)
+    if not _MOMENT.match(text) or (at := parse_datetime(text)) is None:
+        return foreign(text)
+    return "until it is resumed" if at >= PAUSED_FOREVER else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+@register.filter
+def version(kind: KindNumbers) -> str:
+    """Return the version of a kind of e-mail that the page shows."""
+    return kinds.version_of(kind.paused_at)
 
 
 @register.filter

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -12,23 +12,23 @@ from django.urls import reverse
 from weir.ops import actions, pages
 from weir.ops.actions import Deed
 from weir.ops.filters import Chosen
-from weir.ops.views import emails as emails_pages
 from weir.ops.views.fetches import FILTERS
 from weir.postgres import bounded
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_settings import SiteBusy
 from weir.ratelimit.sites import UnknownSite, unknown_site
-from weir.workers.audit import acting
+from weir.workers.audit import acting, listing
 from weir.workers.audit.models import Door
 from weir.workers.fetches.actions import fetches as actions_of_fetches
 from weir.workers.fetches.actions import sites
-from weir.workers.mail.actions import emails
+from weir.workers.mail.actions import emails, kinds
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.mail.models import Email
 
 REFUSALS: Final = (acting.ActRefused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
 LONGEST_COUNT_S: Final = 1.0
+SEEN: Final = "seen"  # in the query of the link to a form: the version that the page showed; as a field: the form's
 
 Target = Any  # what a deed changes: a host, an id, a kind of e-mail, or the filters of a list
 View = Callable[[HttpRequest, Target, str], HttpResponse]
@@ -37,31 +37,23 @@ View = Callable[[HttpRequest, Target, str], HttpResponse]
 def _acts(
     deeds: Mapping[str, Deed],
     back: Callable[[Target], str],
-    seen: Callable[[str, Target], Mapping[str, Any]] = lambda _what, _target: {},
-    forget: Callable[[Target], None] = lambda _target: None,
+    initial: Callable[[str, Target], Mapping[str, Any]] = lambda _what, _target: {},
 ) -> View:
-    """Return a view that shows the form of one of the deeds, does it, and has the page forget what it was before."""
+    """Return a view that shows the form of one of the deeds, with these initial values, and does the deed."""
 
     def view(request: HttpRequest, target: Target, what: str) -> HttpResponse:
         if request.method not in {"GET", "HEAD", "POST"}:
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
         if (deed := deeds.get(what)) is None:
             raise Http404(f"There is no {what!r}: {', '.join(deeds)}.")
-        refused = pages.forbidden(request)
-        answer = refused or _answer(request, deed, target, back, partial(seen, what))
-        if not refused and request.method == "POST" and answer.status_code == HTTPStatus.FOUND:
-            forget(target)
+        answer = pages.forbidden(request) or _answer(request, deed, target, back(target), partial(initial, what))
         return pages.guarded(answer)
 
     return view
 
 
 def _answer(
-    request: HttpRequest,
-    deed: Deed,
-    target: Target,
-    back: Callable[[Target], str],
-    seen: Callable[[Target], Mapping[str, Any]],
+    request: HttpRequest, deed: Deed, target: Target, back: str, initial: Callable[[Target], Mapping[str, Any]]
 ) -> HttpResponse:
     actor = acting.of_request(request, Door.PAGE)
     refusal, may, status = "", True, 200
@@ -69,35 +61,47 @@ def _answer(
     try:
         deed.action.allow(actor, "?")  # not the real reason, for which the form asks
         if not form.is_bound:
-            form.initial = {**seen(target)}
+            form.initial = {**initial(target)}
+            acting.refuse_changed("It", form.initial.get(SEEN, ""), request.GET.get(SEEN))
         elif form.is_valid():
             deed.do(actor, target, form.cleaned_data)
-            return HttpResponseRedirect(back(target))
+            if actor.entries:
+                return HttpResponseRedirect(_with(back, pages.DONE, actor.entries[-1].pk))
+            refusal, status = deed.unchanged, 409
     except (acting.NotPermitted, acting.ReadOnly) as error:
         refusal, may, status = str(error), False, 403
     except REFUSALS as error:
         refusal, status = str(error), 409
     shows = {"title": deed.title, "deed": deed, "target": target, "form": form, "refusal": refusal, "may": may}
-    html = pages.rendered("weir/ops/act.html", {**shows, "back": back(target), **pages.frame(request)}, request)
+    if may:
+        form.fields["why"].widget.attrs["list"] = "reasons"
+        shows["reasons"] = listing.last_reasons(deed.action.name)
+    html = pages.rendered("weir/ops/act.html", {**shows, "back": back, **pages.frame(request)}, request)
     return HttpResponse(html, status=400 if form.errors and may else status)
 
 
-def _settings(what: str, host: str) -> Mapping[str, Any]:
-    """Return the initial values of the form: for `set`, the site's settings and their version."""
-    if what != "set":
-        return {}
+def _with(path: str, name: str, value: object) -> str:
+    """Return a path, which may have a query, with one more value in its query."""
+    return f"{path}{'&' if '?' in path else '?'}{urlencode({name: value})}"
+
+
+def _of_site(what: str, host: str) -> Mapping[str, Any]:
+    """Return the site's version and, for `set`, its settings."""
     if (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
         raise unknown_site(host)
-    return {**sites.settings_of(site), "seen": acting.version(sites.settings_of(site))}
+    return {**(sites.settings_of(site) if what == "set" else {}), SEEN: sites.version_of(site)}
 
 
-def _version(what: str, email_id: int) -> Mapping[str, Any]:
-    """Return the version of the e-mail that is shown, or its recipient, where that is what is acted on."""
-    if what in actions.RECIPIENT:
-        return {"address": actions.recipient_of(email_id)}
+def _of_email(what: str, email_id: int) -> Mapping[str, Any]:
+    """Return the e-mail's version and its recipient, where that is what is acted on."""
     if (email := Email.objects.filter(pk=email_id).first()) is None:
         raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
-    return {"seen": emails.version_of(email)}
+    address = {"address": actions.recipient_of(email_id)} if what in actions.RECIPIENT else {}
+    return {**address, SEEN: emails.version_of(email)}
+
+
+def _of_kind(_what: str, kind: str) -> Mapping[str, Any]:
+    return {SEEN: kinds.current_version(kind)}
 
 
 def _page(name: str) -> Callable[[Target], str]:
@@ -130,9 +134,9 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
     return _unread(request, "a user's unread number", what)
 
 
-site = _acts(actions.SITE, _page("weir_ops:site"), _settings)
+site = _acts(actions.SITE, _page("weir_ops:site"), _of_site)
 fetch = _acts(actions.FETCH, _page("weir_ops:fetch"))
-email = _acts(actions.EMAIL | actions.RECIPIENT, _page("weir_ops:email"), _version, emails_pages.forget)
-kind = _acts(actions.KIND, _list("weir_ops:emails"))
+email = _acts(actions.EMAIL | actions.RECIPIENT, _page("weir_ops:email"), _of_email)
+kind = _acts(actions.KIND, _list("weir_ops:emails"), _of_kind)
 _fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
 _unread = _acts(actions.UNREAD, _list("weir_ops:unread"))

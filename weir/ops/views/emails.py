@@ -6,13 +6,14 @@ from functools import partial
 from django.http import Http404, HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from weir.ops import actions, answers
+from weir.ops import actions
 from weir.ops.filters import Choice, PageFilters, Text
-from weir.ops.pages import OpsPage, page
-from weir.ops.snapshots import OverviewSnapshot, Snapshots
+from weir.ops.pages import OpsPage, done, page
+from weir.ops.snapshots import Snapshots
 from weir.ops.views import previews
 from weir.postgres import planner
 from weir.workers.mail import kinds, resolving, suppression
+from weir.workers.mail.actions.emails import version_of
 from weir.workers.mail.models import Email, RelayHold
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts, listing
@@ -39,7 +40,7 @@ def _numbers() -> dict[str, object]:
     }
 
 
-_snapshot: OverviewSnapshot[dict[str, object]] = OverviewSnapshot()
+_all_numbers: Snapshots[dict[str, object]] = Snapshots()
 _lists: Snapshots[listing.EmailsPage] = Snapshots()
 _emails: Snapshots[dict[str, object] | None] = Snapshots()
 
@@ -53,7 +54,7 @@ def show_list(request: HttpRequest) -> OpsPage:
         planner.by_indexes()
         return listing.page(listing.EmailFilters(**chosen.values), chosen.cursor)
 
-    numbers, seen = _snapshot.get(_numbers), _lists.get(chosen.key, found)
+    numbers, seen = _all_numbers.get(done(request), _numbers), _lists.get((chosen.key, done(request)), found)
     shows = {"numbers": numbers, "chosen": chosen, "list": seen}
     return OpsPage(
         template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows
@@ -70,9 +71,10 @@ def show(request: HttpRequest, email_id: int) -> OpsPage:
             return None
         waits = {"blockers": why(email), "goes_by": [relay.name for relay in goes_by(email)]}
         listed = {"suppressed": suppression.entry_of(email.recipient)}
-        return {"email": email, **waits, **listed, "resolutions": list(email.resolutions.order_by("pk"))}
+        resolutions = list(email.resolutions.order_by("pk"))
+        return {"email": email, "version": version_of(email), **waits, **listed, "resolutions": resolutions}
 
-    seen = _emails.get(email_id, found)
+    seen = _emails.get((email_id, done(request)), found)
     if seen.value is None and not seen.failure:
         raise Http404(f"There is no e-mail {email_id}.")
     email = seen.value["email"] if seen.value else None
@@ -86,12 +88,6 @@ def show(request: HttpRequest, email_id: int) -> OpsPage:
         shows=shows,
         own=partial(previews.part, request, email_id),
     )
-
-
-def forget(email_id: int) -> None:
-    """Have this process look again at an e-mail that it has changed."""
-    _emails.forget(email_id)
-    answers.forget_page(reverse("weir_ops:email", args=[email_id]))
 
 
 def _in_admin(email_id: int) -> str:

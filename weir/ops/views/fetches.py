@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest
 from django.utils import timezone
 
 from weir.ops.filters import Choice, PageFilters, Text
-from weir.ops.pages import OpsPage, page
+from weir.ops.pages import OpsPage, done, page
 from weir.ops.snapshots import Snapshots
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
@@ -63,7 +63,7 @@ def show_list(request: HttpRequest) -> OpsPage:
         count = str(fetch_list.count(filters)) if not chosen.cursor else ""
         return _Found(page=fetch_list.fetch_list(filters, chosen.cursor or None), count=count)
 
-    seen = _lists.get(chosen.key, found)
+    seen = _lists.get((chosen.key, done(request)), found)
     return OpsPage(
         template="weir/ops/fetches.html",
         title="Fetches",
@@ -73,10 +73,10 @@ def show_list(request: HttpRequest) -> OpsPage:
 
 
 @page
-def show(_request: HttpRequest, fetch_id: int) -> OpsPage:
+def show(request: HttpRequest, fetch_id: int) -> OpsPage:
     """Show all about one fetch."""
     try:
-        seen = _fetches.get(fetch_id, lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
+        seen = _fetches.get((fetch_id, done(request)), lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
     except UnknownFetch as error:
         raise Http404(str(error)) from error
     headers = list(_pairs(seen.value.way.fetch.headers)) if seen.value else []

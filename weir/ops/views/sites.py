@@ -9,11 +9,12 @@ from django.http import Http404, HttpRequest
 
 from weir.ops import histories, timelines
 from weir.ops.filters import Choice, PageFilters, Text
-from weir.ops.pages import OpsPage, page
+from weir.ops.pages import OpsPage, done, page
 from weir.ops.snapshots import OverviewSnapshot, Snapshots, look
 from weir.ratelimit.changing.declared import SETTINGS
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
+from weir.workers.fetches.actions.sites import version_of
 from weir.workers.fetches.reports import site_list
 from weir.workers.fetches.reports.forecast import Forecast, forecast
 from weir.workers.fetches.reports.site_status import SiteDetails, site_details
@@ -46,12 +47,14 @@ class _Seen:
     details: SiteDetails
     timeline: Timeline
     picture: timelines.Picture
+    version: str
 
 
 def _site(name: str) -> _Seen:
     details = site_details(name)
     of = timeline(details.at.site.pk)
-    return _Seen(details=details, timeline=of, picture=timelines.picture(of))
+    version = version_of(details.at.site)
+    return _Seen(details=details, timeline=of, picture=timelines.picture(of), version=version)
 
 
 _backlogs: OverviewSnapshot[site_list.Backlogs] = OverviewSnapshot(least_life_s=5.0)
@@ -78,7 +81,7 @@ def show_list(request: HttpRequest) -> OpsPage:
 def show(request: HttpRequest, name: str) -> OpsPage:
     """Show one site. If its snapshot could not be read (`seen.value` is None), the page says only why."""
     try:
-        seen = _sites.get(name, partial(_site, name))
+        seen = _sites.get((name, done(request)), partial(_site, name))
     except (UnknownSite, InvalidSiteName) as error:
         raise Http404(str(error)) from error
     shows: dict[str, object] = {"name": name, "seen": seen, "spans": histories.SPANS.values()}

@@ -3,16 +3,16 @@
 from django.http import HttpRequest
 
 from weir.notifications.reports import UnreadStatus, unread_status
-from weir.ops.pages import OpsPage, page
-from weir.ops.snapshots import OverviewSnapshot
+from weir.ops.pages import OpsPage, done, page
+from weir.ops.snapshots import Snapshots
 
-_snapshot: OverviewSnapshot[UnreadStatus] = OverviewSnapshot()
+_snapshots: Snapshots[UnreadStatus] = Snapshots()
 
 
 @page
-def show(_request: HttpRequest) -> OpsPage:
+def show(request: HttpRequest) -> OpsPage:
     """Show the state of unread numbers."""
-    seen = _snapshot.get(unread_status)
+    seen = _snapshots.get(done(request), unread_status)
     shows = {"seen": seen, **(_scan(seen.value) if seen.value else {})}
     return OpsPage(template="weir/ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
 

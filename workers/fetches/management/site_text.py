@@ -10,6 +10,7 @@ from weir.conf.texts.rates import rate_text
 from weir.ratelimit.changing.declared import IN_COMMANDS, SETTINGS
 from weir.ratelimit.models import PAUSED_FOREVER, Site, held_state
 from weir.workers.cli import terminal
+from weir.workers.fetches.actions.sites import version_of
 from weir.workers.fetches.management import forecast_text
 from weir.workers.fetches.management.forecast_text import WHEN
 from weir.workers.fetches.reports.site_list import ListedSite, SiteStatus
@@ -96,6 +97,7 @@ def as_text(details: SiteDetails) -> str:
         "robots.txt": "; ".join(_robots(details)),
         "last error": terminal.printable(details.last_error) or "none",
         "forecast": " ".join(forecast_text.sentences(expected)),
+        "version": version_of(site),
     }
     return "\n".join([terminal.printable(site.name), *terminal.fields(lines), *notes(site.name)])
 
@@ -109,6 +111,7 @@ def as_data(details: SiteDetails) -> dict[str, object]:
             for file in details.robots
         ],
         "last_error": details.last_error or None,
+        "version": version_of(details.at.site),
         "forecast": forecast_text.as_data(details.expected),
     }
 

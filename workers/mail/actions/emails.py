@@ -40,9 +40,9 @@ def resolve(
     `to` needs a right of its own, even if the e-mail has that address already: the actor must not learn which address
     the e-mail has.
 
-    `seen` is the version that the actor has looked at. Raises acting.Changed if the e-mail has ended again since then:
-    for example, a refused e-mail that was resent may be unknown by now, and to resend an unknown e-mail is another
-    decision.
+    `seen` is the version that the actor has looked at. Raises acting.Changed if the e-mail was resolved, or has ended
+    again, since then: for example, a refused e-mail that was resent may be unknown by now, and to resend an unknown
+    e-mail is another decision. Of two actors who decide at once, the second is refused.
     """
     action = RESOLVE[act]
     action.allow(actor, why)
@@ -51,8 +51,7 @@ def resolve(
         action.allow(actor, why)
     with transaction.atomic():
         looked_at = Email.objects.select_for_update().get(pk=email_id)
-        if seen is not None and seen != version_of(looked_at):
-            raise acting.Changed(f"E-mail {email_id} was sent or resolved meanwhile: look at it again.")
+        acting.refuse_changed(f"E-mail {email_id}", version_of(looked_at), seen)
         before = _state_of(looked_at)
         email = resolving.resolve(email_id, act, actor.name, why, to=to, may_be_late=may_be_late)
         reason = addresses.redacted(addresses.redacted(why, looked_at.recipient), email.recipient)
@@ -65,8 +64,9 @@ def resolve(
 
 
 def version_of(email: Email) -> str:
-    """Return a version of the e-mail that changes whenever the e-mail ends again, in whatever state."""
-    return acting.version({"ended_at": email.ended_at})
+    """Return a version of the e-mail that changes whenever the e-mail ends, in whatever state, or is resolved."""
+    last = email.resolutions.order_by("-pk").values_list("pk", flat=True).first()
+    return acting.version({"ended_at": email.ended_at, "resolution": last})
 
 
 def _state_of(email: Email) -> Mapping[str, object]:

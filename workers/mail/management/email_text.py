@@ -9,6 +9,8 @@ from django.utils.text import Truncator
 from rich.text import Text
 
 from weir.workers.cli import terminal
+from weir.workers.mail.actions import emails
+from weir.workers.mail.actions.kinds import version_of as version_of_kind
 from weir.workers.mail.models import Act, Email, RelayHold, Suppression
 from weir.workers.mail.reports import counts
 from weir.workers.mail.reports.counts import KindNumbers, Sent
@@ -130,6 +132,7 @@ def details(email: Email, blockers: Sequence[EmailBlocker]) -> dict[str, object]
         **{name: moment and moment.isoformat() for name, moment in times},
         "goes_by": [relay.name for relay in goes_by(email)],
         "correlation_id": email.correlation_id or None,
+        "version": emails.version_of(email),
         "waits_for": [
             {"what": it.what, "text": it.text, "until": it.until and it.until.isoformat()} for it in blockers
         ],
@@ -178,6 +181,7 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
         yield name.replace("_", " "), str(of[name])
     yield "goes by", ", then ".join(str(name) for name in _listed(of, "goes_by"))
     yield "correlation id", str(of["correlation_id"] or "")
+    yield "version", str(of["version"])
 
 
 def _moment(moment: object) -> str:
@@ -220,7 +224,7 @@ def kind_data(kind: KindNumbers) -> dict[str, object]:
         "last_day": {"number": kind.sent_day, "or_more": kind.sent_day_or_more},
     }
     of_kind = {"kind": kind.kind, "is_registered": kind.is_registered, "paused": paused, **numbers}
-    return {**of_kind, "sent": sent, "relays": kind.relays}
+    return {**of_kind, "sent": sent, "relays": kind.relays, "version": version_of_kind(kind.paused_at)}
 
 
 def suppressed_text(entries: Sequence[Suppression], *, has_more: bool) -> str:

@@ -42,10 +42,10 @@ class Pause(Subcommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("kind", type=one_of(kinds.names(), "kind"), metavar="KIND")
-        said.add_arguments(parser, wants_reason=True)
+        _add_said(parser)
 
-    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.pause(acting.of_shell(who), kind, why=why):
+    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
+        if not actions.pause(acting.of_shell(who), kind, why=why, seen=seen):
             raise ValueError(f"{PausedKind.objects.get(pk=kind)}. It stays so.")
         return Result(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
 
@@ -59,10 +59,15 @@ class Resume(Subcommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("kind", type=utf8, metavar="KIND")
-        said.add_arguments(parser, wants_reason=True)
+        _add_said(parser)
 
-    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.resume(acting.of_shell(who), kind, why=why):
+    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
+        if not actions.resume(acting.of_shell(who), kind, why=why, seen=seen):
             refuse_unknown(kind)
             raise ValueError(f"{kind} is not paused.")
         return Result(text=lambda: f"Sending {kind} is resumed.", data={"resumed": kind})
+
+
+def _add_said(parser: CommandParser) -> None:
+    said.add_seen(parser, "`emails kinds --json`")
+    said.add_arguments(parser, wants_reason=True)

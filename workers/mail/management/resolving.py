@@ -1,6 +1,6 @@
 """`manage.py emails resolve`, `cancel` and `correct`: a person decides about single e-mails."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -45,10 +45,10 @@ class Resolve(Subcommand):
             ("--give-up", Act.GIVE_UP, "it is not sent again, and whether it arrived is not known"),
         ):
             acts.add_argument(option, dest="act", action="store_const", const=act, help=help_text)
-        said.add_arguments(parser, wants_reason=True)
+        _add_said(parser)
 
-    def run(self, *, ids: list[int], act: Act, who: str | None, why: str, **_options: Any) -> Result:
-        return _each(ids, act, who, why)
+    def run(self, *, ids: list[int], act: Act, who: str | None, why: str, **options: Any) -> Result:
+        return _each(ids, act, who, why, seen=options["seen"])
 
 
 class Cancel(Subcommand):
@@ -60,10 +60,10 @@ class Cancel(Subcommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
-        said.add_arguments(parser, wants_reason=True)
+        _add_said(parser)
 
-    def run(self, *, ids: list[int], who: str | None, why: str, **_options: Any) -> Result:
-        return _each(ids, Act.CANCEL, who, why)
+    def run(self, *, ids: list[int], who: str | None, why: str, **options: Any) -> Result:
+        return _each(ids, Act.CANCEL, who, why, seen=options["seen"])
 
 
 class Correct(Subcommand):
@@ -83,20 +83,27 @@ class Correct(Subcommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", type=row_id, metavar="ID")
         parser.add_argument("--to", type=utf8, metavar="ADDRESS", help="its recipient from now on")
-        said.add_arguments(parser, wants_reason=True)
+        _add_said(parser)
 
     def run(self, *, to: str | None, who: str | None, why: str, **options: Any) -> Result:
-        return _each([options["id"]], Act.CORRECT, who, why, to=to)
+        return _each([options["id"]], Act.CORRECT, who, why, to=to, seen=options["seen"])
 
 
-def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Result:
+def _add_said(parser: CommandParser) -> None:
+    said.add_seen(parser, "`emails show`")
+    said.add_arguments(parser, wants_reason=True)
+
+
+def _each(ids: list[int], act: Act, who: str | None, why: str, **given: str | None) -> Result:
+    if given["seen"] and len(set(ids)) > 1:
+        raise ValueError("--seen is the version of one e-mail: name one.")
     resolved: dict[int, str] = {}  # by id: what is printed about each e-mail
     refused: list[str] = []
     actor = acting.of_shell(who)
     for email_id in dict.fromkeys(ids):
         try:
             expired_at = Email.objects.values_list("expires_at", flat=True).get(pk=email_id)
-            email = actions.resolve(actor, email_id, act, why=why, to=to)
+            email = actions.resolve(actor, email_id, act, why=why, **given)
         except Email.DoesNotExist:
             refused.append(f"There is no e-mail {email_id}.")
         except resolving.CannotBeResolved as error:

@@ -73,6 +73,6 @@ def _wanted(options: dict[str, Any]) -> listing.EntryFilters:
 
 
 def _line(entry: Entry) -> str:
-    changed = ", ".join(f"{name} {then}" for name, then in entry.became if (name, then) not in entry.was)
+    changed = ", ".join(f"{name} {'-' if now is None else now}" for name, _was, now in entry.changes)
     who = f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor} ({entry.door})"
     return terminal.printable(f"{who}  {entry.action}  {entry.target}  {changed}  {entry.why}".rstrip())

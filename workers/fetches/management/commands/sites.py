@@ -110,12 +110,12 @@ class Set(Subcommand):
             if setting.undo:
                 undo, undo_help = setting.undo
                 group.add_argument(undo, dest=setting.name, help=undo_help, **TO_DEFAULT)
-        said.add_arguments(parser)
+        _add_said(parser)
 
     def run(self, *, host: str, rate: str | None, who: str | None, why: str = "", **options: Any) -> Result:
         settings = {setting.name: options[setting.name] for setting in IN_COMMANDS}
         try:
-            actions.set_rate(acting.of_shell(who), host, rate, why=why, **settings)
+            actions.set_rate(acting.of_shell(who), host, rate, why=why, seen=options["seen"], **settings)
         except sites.UnknownSite as error:
             raise ValueError(f"{error} A rate, such as 3/s, would create it.") from error
         return _changed(host)
@@ -140,11 +140,10 @@ class Pause(Subcommand):
             metavar="10m",
             help="30 (seconds), 10m, 2h, 1d; default: until resumed",
         )
+        _add_said(parser)
 
-        said.add_arguments(parser)
-
-    def run(self, *, host: str, pause: timedelta | None, who: str | None, why: str = "", **_options: Any) -> Result:
-        actions.pause(acting.of_shell(who), host, pause, why=why)
+    def run(self, *, host: str, pause: timedelta | None, who: str | None, why: str = "", **options: Any) -> Result:
+        actions.pause(acting.of_shell(who), host, pause, why=why, seen=options["seen"])
         return _changed(host)
 
 
@@ -157,10 +156,10 @@ class Resume(Subcommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("host", metavar="HOST")
-        said.add_arguments(parser)
+        _add_said(parser)
 
-    def run(self, *, host: str, who: str | None, why: str = "", **_options: Any) -> Result:
-        actions.resume(acting.of_shell(who), host, why=why)
+    def run(self, *, host: str, seen: str | None, who: str | None, why: str = "", **_options: Any) -> Result:
+        actions.resume(acting.of_shell(who), host, why=why, seen=seen)
         return _changed(host)
 
 
@@ -214,6 +213,11 @@ class Command(ActionCommand):
     help = "List, show, set, pause, resume and delete sites, and say when the backlog of a site clears."
     actions = (List(), Show(), Set(), Pause(), Resume(), Forecast(), Delete())
     refusals: ClassVar = (ValueError, sites.UnknownSite, site_settings.SiteBusy, acting.ActRefused)
+
+
+def _add_said(parser: CommandParser) -> None:
+    said.add_seen(parser, "`sites show`")
+    said.add_arguments(parser)
 
 
 def _changed(host: str) -> Result:
