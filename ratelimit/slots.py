@@ -27,6 +27,7 @@ CONFIRM = Statement("confirm", returns=int, commits=True, prepare=True)
 ESTIMATE = Statement("estimate", returns=float, commits=True)
 FINISH = Statement("finish", commits=True)
 HAND_BACK = Statement("hand_back", commits=True)
+NOTE_ANSWERS = Statement("note_answers", commits=True)
 PURGE_SLOTS = Statement("purge_slots", row=PurgedBatch, commits=True)
 RECALLS = Statement("recalls", row=Recall, commits=True, prepare=True)
 RELEASE = Statement("release", commits=True)
@@ -223,6 +224,15 @@ def hand_back(slot_ids: Sequence[int], after_s: float) -> None:
 def finish(*slot_ids: int) -> None:
     """Record that the slots were used; may be called twice."""
     FINISH(slots=list(slot_ids))
+
+
+def note_answers(slot_ids: Iterable[int]) -> None:
+    """Record that the sites have answered the starts in these slots, so that they are silent no more.
+
+    An answer to a start that was reserved before the site's last refusal changes nothing. May be called twice.
+    """
+    if ids := list(slot_ids):
+        NOTE_ANSWERS(slots=ids)
 
 
 def estimate(site: str) -> float:

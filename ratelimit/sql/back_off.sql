@@ -8,6 +8,7 @@
 -- at least `quiet` seconds. A used-up quota adds nothing to the series, and does not keep the series from ending: if
 -- the quota holds longer than the refusals, `refused_until` is the end of the refusals. It is NULL if
 -- `backed_off_until` is the end of the refusals.
+-- A site that refuses a start in a slot is silent until it answers another one (note_answers.sql).
 -- Recalls the reserved slots. The site's row is locked before anything is computed (locked clock). The statement waits
 -- for the lock no longer than `patience`, and then fails (0: no limit). Returns no row if nothing changed, or if there
 -- is no such site.
@@ -24,7 +25,7 @@ WITH patience AS MATERIALIZED (
 ), locked AS MATERIALIZED (
     SELECT
         id, backed_off_until, coalesce(refused_until, backed_off_until) AS refused_until, backoff_level, backoff_error,
-        backoff_reason, backed_off_slot,
+        backoff_reason, backed_off_slot, is_silent,
         %(is_refusal)s AND (%(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot) AS is_new
     FROM patience, weir_ratelimit_site
     WHERE name = %(site)s
@@ -76,6 +77,7 @@ SET backed_off_until = greatest(changing.backed_off_until, changing.until),
     backoff_error = %(error)s,
     backoff_reason = CASE WHEN is_longer THEN %(reason)s ELSE changing.backoff_reason END,
     backed_off_slot = CASE WHEN %(is_refusal)s THEN recalled.slot ELSE changing.backed_off_slot END,
+    is_silent = changing.is_silent OR %(is_refusal)s AND %(slot)s::bigint IS NOT NULL,
     recalled_slot = recalled.slot,
     recalled_at = changing.now
 FROM changing, recalled

@@ -67,6 +67,7 @@ class Job:
     is_robots: bool = False  # a robots.txt that Weir itself asks for
     obeys_robots: bool = False  # it is requested only if the robots.txt of its origin allows the URL
     refusing: tuple[int, ...] | None = None  # statuses with which its site refuses requests; None = the usual ones
+    is_silent: bool = False  # its site has answered nothing since its last refusal
     correlation_id: str = ""  # of the web request or task that asked for the fetch
     traceparent: str = ""  # the span that asked for the fetch
     first_url: str = ""  # the URL as it was asked for, if the fetch was redirected
@@ -189,6 +190,7 @@ class FetchOutcome:
     is_lost: bool = False  # set by sweep: the outcome is stored only if the lease is over at that moment, too
     is_forbidden: bool = False  # the settings forbid connecting to the origin of the fetch's own URL
     leads_nowhere: bool = False  # the fetch was redirected to something that is not a URL, or too often
+    ends_silence: bool = False  # its site was silent, and has answered
     correlation_id: str = ""  # of the web request or task that asked for the fetch, if that is known
 
     @property

@@ -130,6 +130,7 @@ def test_a_site_is_asked_again_when_the_time_is_over_that_it_states(serving: Ser
     assert Fetch.objects.filter(attempts=2).count() == sum(
         status in {403, 429, 503, 529} for status, _ in FORMS.values()
     )
+    assert not Site.objects.filter(is_silent=True).exists(), "all have answered since"
     quotas = Q(refused_until__isnull=False)
     assert Site.objects.filter(quotas, backoff_level=0).count() == sum(status < 400 for status, _ in FORMS.values())
     assert not Site.objects.filter(~quotas, backoff_level=0).exists()
@@ -149,6 +150,7 @@ def test_a_status_refuses_where_the_settings_of_the_site_name_it(serving: Servin
     assert (refused.state, refused.error) == (FetchState.QUEUED, "the site answered 404")
     fetch_until(fetcher, lambda: Site.objects.filter(backed_off_until__isnull=False).exists(), "the back-off")
     assert Site.objects.get(backed_off_until__isnull=False).name == named.name
+    assert Site.objects.get(is_silent=True).name == named.name
     assert blockers(refused)["backed off"].endswith("and is backed off: it answered 404.")
 
 

@@ -139,4 +139,4 @@ def test_a_site_that_refuses_connections_is_left_alone(
         expected = forecast(name)
         assert (expected.state, expected.backoff_error) == ("unreachable", site.backoff_error)
         call_command("sites")
-        assert "unreachable for" in capsys.readouterr().out
+        assert "unreachable, next try in" in capsys.readouterr().out

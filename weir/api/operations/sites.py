@@ -196,6 +196,7 @@ def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:
         backoff_error=row.backoff_error,
         backoff_reason=row.backoff_reason,
         backoff_level=row.backoff_level,
+        next_try=site.next_try,
         starts_out_of_time=row.starts_out_of_time,
         out_of_time_at=row.out_of_time_at,
     )
@@ -214,6 +215,7 @@ def _details(of: SiteDetails) -> schemas.SiteDetails:
         backoff_level=site.backoff_level,
         backoff_error=site.backoff_error,
         backoff_reason=site.backoff_reason,
+        next_try=of.at.next_try,
         starts_out_of_time=site.starts_out_of_time,
         out_of_time_at=site.out_of_time_at,
         next_start=site.next_start,

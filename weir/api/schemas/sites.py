@@ -13,6 +13,10 @@ from weir.workers.fetches.reports.site_list import LONGEST_SEARCH
 
 Rate = Annotated[Text, Field(max_length=LONGEST_WRITTEN_RATE, description="3/s, 1/10s, 100/h, 1/day")]
 Status = Annotated[Count, Field(ge=REFUSING_FROM, le=REFUSING_TO)]
+NextTry = Annotated[
+    datetime | None,
+    Field(description="when a backed off or unreachable site is asked again; past: it may be now"),
+]
 SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "idle", "running"]
 
 
@@ -67,6 +71,7 @@ class ListedSite(Answer):
     backoff_error: str
     backoff_reason: str
     backoff_level: int
+    next_try: NextTry
     starts_out_of_time: int
     out_of_time_at: datetime | None
 
@@ -115,6 +120,7 @@ class SiteDetails(Answer):
     backoff_level: int
     backoff_error: str
     backoff_reason: str
+    next_try: NextTry
     starts_out_of_time: int
     out_of_time_at: datetime | None
     next_start: datetime
@@ -133,13 +139,14 @@ class ForecastQuery(Body):
 
 
 class SiteForecast(Answer):
-    """What is to be expected; null seconds are infinite: it is paused until an operator resumes it."""
+    """What is to be expected; null seconds are infinite, or not known while the site does not answer (is_silent)."""
 
     site: str
     is_new: bool
     rate: str
     is_supposed: bool
     state: str
+    is_silent: bool
     backoff_error: str
     queued: int
     not_due: int

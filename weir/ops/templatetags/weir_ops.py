@@ -15,7 +15,6 @@ from weir.conf import settings
 from weir.conf.texts.rates import rate_text
 from weir.ops.filters import Chosen
 from weir.ratelimit import site_names
-from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers.cli import terminal
 from weir.workers.fetches.reports.site_list import SiteStatus
 from weir.workers.mail.actions import kinds
@@ -68,9 +67,10 @@ def rate(site: SiteStatus) -> str:
 
 @register.filter
 def held(site: SiteStatus) -> str:
-    """Return for how long a site is still paused or backed off."""
-    is_endless_pause = site.row.paused_until is not None and site.row.paused_until >= PAUSED_FOREVER
-    return "until resumed" if is_endless_pause else f"for {terminal.span(site.held_for_s)}"
+    """Return for how long a site is still paused or rests, or when it is tried next."""
+    if site.next_try:
+        return f"next try {f'in {terminal.span(site.held_for_s)}' if site.held_for_s else 'now'}"
+    return "until resumed" if site.is_halted else f"for {terminal.span(site.held_for_s)}"
 
 
 @register.filter

@@ -1,6 +1,5 @@
 """Sites: a list, and a page about one site: its slots, when its backlog clears, and a "what if" forecast."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -36,10 +35,6 @@ class _WhatIf:
     rate: str = ""
     expected: Forecast | None = None
     refusal: str = ""
-
-    @property
-    def starts_never(self) -> bool:
-        return self.expected is not None and self.expected.starts_in_s == math.inf
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

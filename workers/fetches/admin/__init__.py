@@ -3,12 +3,12 @@
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import Case, CharField, Q, QuerySet, Value, When
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
 from weir.postgres.admin import ReadOnlyAdmin
-from weir.ratelimit.models import Site
+from weir.ratelimit.models import Site, held_state
 from weir.workers.fetches.models import Fetch, RobotsFile
 
 SHOWN = 100  # characters of a text in a list
@@ -99,16 +99,9 @@ class SiteAdmin(ReadOnlyAdmin[Site]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Site]:
         """Add each site's state, by the clock of the database."""
-        state = Case(
-            When(paused_until__gt=Now(), then=Value("paused")),
-            When(~Q(backoff_error=""), backed_off_until__gt=Now(), then=Value("unreachable")),
-            When(refused_until__isnull=False, backed_off_until__gt=Now(), then=Value("resting")),
-            When(backed_off_until__gt=Now(), then=Value("backed off")),
-            When(Q(has_backlog=True) | Q(due_at__isnull=False) | Q(next_start__gt=Now()), then=Value("busy")),
-            default=Value("idle"),
-            output_field=CharField(),
-        )
-        return super().get_queryset(request).annotate(state=state)
+        is_busy = Q(has_backlog=True) | Q(due_at__isnull=False) | Q(next_start__gt=Now())
+        otherwise = Case(When(is_busy, then=Value("busy")), default=Value("idle"), output_field=CharField())
+        return super().get_queryset(request).annotate(state=Coalesce(held_state(), otherwise))
 
     @admin.display(ordering="-interval")
     def rate(self, site: Site) -> str:

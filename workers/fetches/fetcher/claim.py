@@ -48,6 +48,7 @@ class ClaimedFetch(NamedTuple):
     interval_s: float
     burst: int
     refusing: list[int] | None
+    is_silent: bool
     usable: bool
     good_id: int | None  # the last good result, to be revalidated
     etag: str
@@ -125,6 +126,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 is_robots=row.is_robots,
                 obeys_robots=row.obeys_robots,
                 refusing=None if row.refusing is None else tuple(row.refusing),
+                is_silent=row.is_silent,
                 correlation_id=row.correlation_id,
                 traceparent=row.traceparent,
                 first_url=row.first_url,

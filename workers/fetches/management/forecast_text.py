@@ -8,6 +8,7 @@ from weir.workers.cli import terminal
 from weir.workers.fetches.reports.forecast import Forecast
 
 FARTHEST_S = 100 * 366 * terminal.DAY  # seconds: a time that is farther away is shown without a date
+UNKNOWN = "When anything starts is unknown while it does not answer."
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
 
 
@@ -21,17 +22,20 @@ def as_text(expected: Forecast, site: str) -> str:
         parts.append(f"at most {expected.max_concurrency} at once")
     if expected.state != "running":
         error = f" ({terminal.printable(expected.backoff_error)})" if expected.backoff_error else ""
-        parts.append(
-            f"{expected.state}{error} "
-            + ("until resumed" if expected.held_for_s == math.inf else f"for {terminal.span(expected.held_for_s)}")
-        )
+        parts.append(f"{expected.state}{error}{_held_for(expected)}")
     return " ".join([f"{name}: {', '.join(parts)}, {expected.queued:,} queued.", *sentences(expected)])
+
+
+def _held_for(expected: Forecast) -> str:
+    if expected.held_for_s == math.inf:
+        return " until resumed"
+    return f" for {terminal.span(expected.held_for_s)}" if expected.held_for_s else ""
 
 
 def sentences(expected: Forecast) -> Iterator[str]:
     """Yield sentences: when a new request would start, when the backlog clears, and what delays them."""
     if expected.starts_in_s == math.inf:
-        yield "Nothing starts before."
+        yield "Nothing starts before." if expected.held_for_s == math.inf else UNKNOWN
         return
     start = (
         f"A new request would start in {terminal.span(expected.starts_in_s)}{_at(expected.now, expected.starts_in_s)}"
@@ -72,6 +76,7 @@ def as_data(expected: Forecast) -> dict[str, object]:
         "is_supposed": expected.is_supposed,
         "max_concurrency": expected.max_concurrency,
         "state": expected.state,
+        "is_silent": expected.is_silent,
         "unreachable": expected.backoff_error or None,
         "queued": expected.queued,
         "not_due": expected.not_due,

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from weir.conf.texts.rates import rate_text
 from weir.ratelimit.changing.declared import IN_COMMANDS, SETTINGS
-from weir.ratelimit.models import PAUSED_FOREVER, Site, held_state
+from weir.ratelimit.models import PAUSED_FOREVER, TRIED_AGAIN, Site
 from weir.workers.cli import terminal
 from weir.workers.fetches.actions.sites import version_of
 from weir.workers.fetches.management import forecast_text
@@ -119,7 +119,7 @@ def as_data(details: SiteDetails) -> dict[str, object]:
 def described_data(at: SiteNow) -> dict[str, object]:
     """Return the site's settings and its state, for machines."""
     site = at.site
-    backed_off_for = site.backed_off_until - at.now if site.backed_off_until and at.state in BACKED_OFF else None
+    until = (at.next_try or site.backed_off_until) if at.state in BACKED_OFF else None
     return {
         "site": site.name,
         "rate": site.rate,
@@ -128,7 +128,7 @@ def described_data(at: SiteNow) -> dict[str, object]:
         **{each.data_name: each.as_data(getattr(site, each.effective or each.name)) for each in SETTINGS},
         "state": at.state,
         "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
-        "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
+        "backed_off_for_s": until and max(0.0, round((until - at.now).total_seconds(), 3)),
         "backed_off_as": site.backoff_reason or None if at.state in BACKED_OFF else None,
         "unreachable": site.backoff_error if at.state == "unreachable" else None,
         "starts_out_of_time": site.starts_out_of_time,
@@ -145,11 +145,12 @@ def _states(at: SiteNow) -> Iterator[str]:
     site = at.site
     if at.is_paused:
         yield _paused(site.paused_until)
-    if at.is_backed_off:
-        held = held_state(site.backoff_error, site.refused_until)
-        yield f"{held} until {_utc(site.backed_off_until):{WHEN}}"
-        if site.backoff_error or site.backoff_reason:
-            yield terminal.printable(site.backoff_error or site.backoff_reason)
+    if at.next_try:
+        yield f"{at.back_off}, next try {f'at {_utc(at.next_try):{WHEN}}' if at.next_try > at.now else 'now'}"
+    elif at.back_off:
+        yield f"{at.back_off} until {_utc(site.backed_off_until):{WHEN}}"
+    if at.back_off and (said := site.backoff_error or site.backoff_reason):
+        yield terminal.printable(said)
     if at.state == "running":
         yield "running"
 
@@ -185,7 +186,9 @@ def _end_of_pause(until: datetime | None) -> str | None:
 def _state(site: SiteStatus) -> str:
     if site.state == "paused":
         return _paused(site.row.paused_until, "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN)
-    return f"{site.state} for {terminal.span(site.held_for_s)}" if site.state in BACKED_OFF else site.state
+    if site.state in TRIED_AGAIN:
+        return f"{site.state}, next try {f'in {terminal.span(site.held_for_s)}' if site.held_for_s else 'now'}"
+    return f"{site.state} for {terminal.span(site.held_for_s)}" if site.state == "resting" else site.state
 
 
 def _utc(moment: datetime | None) -> datetime | None:

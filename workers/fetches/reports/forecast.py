@@ -9,6 +9,9 @@
 3. Fetches that are not due yet may become due by these times. If there are such fetches, steps 1 and 2 are repeated
    with these times.
 
+There is no forecast for a site that is paused until an operator resumes it, and for one that has answered nothing since
+its last refusal: both times are infinite.
+
 A forecast holds if nothing else happens: no `throttle` at the same site, no missed slots, no new back-off. If
 robots.txt cannot be read, the forecast is the earliest time: it assumes that robots.txt can be read the next time that
 it is asked for.
@@ -58,6 +61,7 @@ class ForecastSite(NamedTuple):
     has_backlog: bool
     now: datetime
     state: str
+    is_silent: bool
     backoff_error: str
     crawl_delay: timedelta | None
     interval_s: float
@@ -88,6 +92,7 @@ class Forecast:
     interval: timedelta
     max_concurrency: int | None
     state: str  # paused | unreachable | backed off | resting | running
+    is_silent: bool  # it has answered nothing since its last refusal: when anything starts there is not known
     backoff_error: str  # why it is unreachable
     held_for_s: float  # until the pause or back-off ends; infinite for a pause until resumed
     queued: int
@@ -98,8 +103,8 @@ class Forecast:
     robots_error: str  # whose robots.txt cannot be read, and why
     added: int
     is_supposed: bool  # the rate is not the site's own, but the `rate` that `forecast` was given
-    starts_in_s: float  # until a new request of priority 0 starts; infinite while paused until resumed
-    clears_in_s: float  # until the last start of the backlog and the added requests; 0 if there are none
+    starts_in_s: float  # until a new request of priority 0 starts; infinite if that is not known, or never
+    clears_in_s: float  # until the last start of the backlog and the added requests, as above; 0 if there are none
     now: datetime  # by the database's clock
 
 
@@ -182,7 +187,7 @@ def _computed(row: ForecastSite, *, add: int, added_grace_s: float, ahead: Horiz
         grace_s=row.grace_s + added_grace_s,
         burst=row.burst,
         reserved_for_s=row.reserved_for_s,
-        held_for_s=held_for_s,
+        held_for_s=math.inf if row.is_silent else held_for_s,
         robots=row.robots,
         max_concurrency=row.max_concurrency,
         held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
@@ -200,6 +205,7 @@ def _computed(row: ForecastSite, *, add: int, added_grace_s: float, ahead: Horiz
         interval=row.effective_interval,
         max_concurrency=row.max_concurrency,
         state=row.state,
+        is_silent=row.is_silent,
         backoff_error=row.backoff_error if row.state == "unreachable" else "",
         held_for_s=max(0.0, held_for_s),
         queued=row.queued,

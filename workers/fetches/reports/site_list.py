@@ -25,7 +25,7 @@ from django.db import transaction
 from weir.conf.texts.suggestions import no_such_word
 from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
-from weir.ratelimit.models import PAUSED_FOREVER, held_state
+from weir.ratelimit.models import PAUSED_FOREVER, TRIED_AGAIN, next_try
 from weir.workers import cursors
 
 ROWS: Final = 100  # sites of a page
@@ -74,6 +74,9 @@ class ListedSite(NamedTuple):
     starts_out_of_time: int
     out_of_time_at: datetime | None  # the last of these starts
     next_start: datetime
+    due_at: datetime | None
+    held_state: str | None  # one of HELD; None: nothing holds it
+    is_silent: bool  # it has answered nothing since its last refusal
     now: datetime
 
 
@@ -134,18 +137,21 @@ class SiteStatus:
 
     @property
     def held_for_s(self) -> float:
-        """Return in how many seconds the pause ends, or without a pause the back-off."""
-        until = self.row.paused_until if self._is_ahead(self.row.paused_until) else self.row.backed_off_until
+        """Return in how many seconds the pause or rest ends, or the site is tried again; 0 if it is tried now."""
+        ends = {"paused": self.row.paused_until, "resting": self.row.backed_off_until}
+        until = ends.get(self.state, self.next_try)
         return max(0.0, (until - self.row.now).total_seconds()) if until else 0.0
+
+    @property
+    def next_try(self) -> datetime | None:
+        """Return when a site that is backed off or unreachable is tried next; past if that may be now; else None."""
+        return next_try(self.row) if self.row.held_state in TRIED_AGAIN else None
 
     @property
     def state(self) -> str:
         """Return paused, unreachable, backed off, resting, busy or idle."""
-        if self._is_ahead(self.row.paused_until):
-            return "paused"
-        if self._is_ahead(self.row.backed_off_until):
-            return held_state(self.row.backoff_error, self.row.refused_until)
-        return "busy" if self.backlog or self._is_ahead(self.row.next_start) else "idle"
+        is_busy = self.backlog or self.row.next_start > self.row.now
+        return self.row.held_state or ("busy" if is_busy else "idle")
 
     @property
     def seen_per_s(self) -> float:
@@ -158,15 +164,20 @@ class SiteStatus:
 
     @property
     def clears_in_s(self) -> float:
-        """Return in about how many seconds nothing waits, if nothing is added; infinite while paused until resumed."""
+        """Return in about how many seconds nothing waits, if nothing is added.
+
+        Infinite while the site is paused until resumed, or has not answered since its last refusal (`row.is_silent`).
+        """
         if not self.backlog:
             return 0.0
-        if self.row.paused_until and self.row.paused_until >= PAUSED_FOREVER:
+        if self.is_halted or self.row.is_silent:
             return math.inf
         return max(self.reserved_for_s, self.held_for_s) + self.backlog * self.row.spacing.total_seconds()
 
-    def _is_ahead(self, moment: datetime | None) -> bool:
-        return moment is not None and moment > self.row.now
+    @property
+    def is_halted(self) -> bool:
+        """Return whether the site is paused until somebody resumes it."""
+        return self.row.paused_until is not None and self.row.paused_until >= PAUSED_FOREVER
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models.functions import Now
 
 from weir.ratelimit import site_names
-from weir.ratelimit.models import Site, held_state
+from weir.ratelimit.models import TRIED_AGAIN, Site, held_state, next_try
 from weir.ratelimit.sites import unknown_site
 from weir.workers.fetches.models import Fetch, FetchState, RobotsFile
 from weir.workers.fetches.reports.forecast import Forecast, forecast
@@ -21,6 +21,7 @@ class SiteNow(NamedTuple):
     """The row of a site, and the time by the database's clock."""
 
     site: Site
+    back_off: str | None  # unreachable, backed off, resting, or None; a pause may come on top
     now: datetime
 
     @property
@@ -28,17 +29,14 @@ class SiteNow(NamedTuple):
         return self.site.paused_until is not None and self.site.paused_until > self.now
 
     @property
-    def is_backed_off(self) -> bool:
-        return self.site.backed_off_until is not None and self.site.backed_off_until > self.now
-
-    @property
     def state(self) -> str:
         """Return paused, unreachable, backed off, resting or running."""
-        if self.is_paused:
-            return "paused"
-        if self.is_backed_off:
-            return held_state(self.site.backoff_error, self.site.refused_until)
-        return "running"
+        return "paused" if self.is_paused else self.back_off or "running"
+
+    @property
+    def next_try(self) -> datetime | None:
+        """Return when a site that is backed off or unreachable is tried next; past if that may be now; else None."""
+        return next_try(self.site) if self.back_off in TRIED_AGAIN else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,10 +54,14 @@ def site_now(host: str) -> SiteNow:
 
     Raises UnknownSite, and InvalidSiteName for a text that does not name a host.
     """
-    site = Site.objects.annotate(now=Now()).filter(name=site_names.canonical(host)).first()
+    site = (
+        Site.objects.annotate(now=Now(), back_off=held_state(beneath_pause=True))
+        .filter(name=site_names.canonical(host))
+        .first()
+    )
     if site is None:
         raise unknown_site(host)
-    return SiteNow(site, vars(site)["now"])
+    return SiteNow(site, vars(site)["back_off"], vars(site)["now"])
 
 
 def site_details(host: str) -> SiteDetails:

@@ -73,7 +73,7 @@ class NextStart(NamedTuple):
 
     id: int
     url: str
-    start_in_s: float  # infinite while the site is paused until it is resumed
+    start_in_s: float  # infinite if it is not known, or the site is paused until it is resumed
     is_reserved: bool  # it has a slot; otherwise the start is estimated
 
 
@@ -103,6 +103,7 @@ class FoundNext(NamedTuple):
     burst: int
     max_concurrency: int | None
     is_halted: bool
+    is_silent: bool
     interval_s: float
     spacing_s: float
     grace_s: float
@@ -158,7 +159,10 @@ def _with_fetches(slots: Sequence[FoundSlot], ended: Sequence[EndedFetch]) -> li
 
 
 def _next_starts(row: FoundNext, round_trip_s: float, ahead: Horizon) -> list[NextStart]:
-    """Return the fetches that have slots, and then those that are queued, with when they start."""
+    """Return the fetches that have slots, and then those that are queued, with when they start.
+
+    At a site that has answered nothing since its last refusal, only the next try is known.
+    """
     site = SiteTiming(
         interval_s=row.interval_s,
         spacing_s=row.spacing_s,
@@ -172,7 +176,12 @@ def _next_starts(row: FoundNext, round_trip_s: float, ahead: Horizon) -> list[Ne
     start_of = partial(start_in, site=site, is_active=row.has_backlog, ahead=ahead)
     reserved = [NextStart(job["id"], job["url"], job["in_s"], is_reserved=True) for job in row.reserved]
     queued = [
-        NextStart(job["id"], job["url"], start_of(place, from_s=job["in_s"]), is_reserved=False)
+        NextStart(
+            job["id"],
+            job["url"],
+            math.inf if row.is_silent and (place or reserved) else start_of(place, from_s=job["in_s"]),
+            is_reserved=False,
+        )
         for place, job in enumerate(row.queued)
     ]
     return [*reserved, *queued][:MOST_NEXT]

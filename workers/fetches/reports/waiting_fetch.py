@@ -42,6 +42,10 @@ class WaitingFetch(NamedTuple):
     backoff_error: str
     backoff_reason: str
     backoff_level: int
+    next_start: datetime
+    due_at: datetime | None
+    back_off: str | None  # unreachable, backed off, resting, or None; a pause may come on top
+    is_silent: bool  # the site has answered nothing since its last refusal
     spacing_s: float
     grace_s: float
     reserved_for_s: float

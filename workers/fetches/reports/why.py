@@ -19,7 +19,7 @@ from django.template.defaultfilters import pluralize
 from weir.conf import settings
 from weir.conf.texts.rates import rate_text
 from weir.postgres.statements import Statement
-from weir.ratelimit.models import PAUSED_FOREVER, held_state
+from weir.ratelimit.models import PAUSED_FOREVER, TRIED_AGAIN, next_try
 from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
 from weir.workers.cli.terminal import span
@@ -142,13 +142,15 @@ def _of_site(row: WaitingFetch) -> Iterator[FetchBlocker]:
         is_endless = row.paused_until >= PAUSED_FOREVER
         text = f"The site {row.site} is paused{' until an operator resumes it' if is_endless else ''}."
         yield FetchBlocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
-    if row.backed_off_until and row.backed_off_until > row.now:
-        kind = held_state(row.backoff_error, row.refused_until)
-        yield FetchBlocker(kind=kind, text=_held_text(row, kind), until=row.backed_off_until, remedy=resume)
+    if row.back_off:
+        until = next_try(row) if row.back_off in TRIED_AGAIN else row.backed_off_until
+        is_ahead = until is not None and until > row.now
+        text = _held_text(row)
+        yield FetchBlocker(kind=row.back_off, text=text, until=until if is_ahead else None, remedy=resume)
 
 
-def _held_text(row: WaitingFetch, state: str) -> str:
-    match state:
+def _held_text(row: WaitingFetch) -> str:
+    match row.back_off:
         case "unreachable":
             return f"The site {row.site} cannot be reached: {row.backoff_error}."
         case "resting":
@@ -248,7 +250,7 @@ def _silence(row: WaitingFetch) -> list[FetchBlocker]:
 def _turn(row: WaitingFetch, waits: Sequence[FetchBlocker]) -> Iterator[FetchBlocker]:
     """Yield the fetch's place in the queue, and when its turn comes at the rate of its site.
 
-    If one of the other blockers waits for a person, that time is not known.
+    If one of the other blockers waits for a person, or the site for its first answer, that time is not known.
     """
     more = " or more" if row.ahead >= MOST_AHEAD else ""
     before = f"{row.ahead:,}{more} due fetch{pluralize(row.ahead, 'es')} of {row.site} before it"
@@ -257,7 +259,9 @@ def _turn(row: WaitingFetch, waits: Sequence[FetchBlocker]) -> Iterator[FetchBlo
     place = f"{before if row.ahead else 'It is the next one'}, at {rate}"
     from_s = max([0.0, *((wait.until - row.now).total_seconds() for wait in waits if wait.until)])
     turn_s = starts_in_s(row, from_s)
-    if turn_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
+    if row.is_silent:
+        yield FetchBlocker(kind="rate", text=f"{place}: its turn is not known while the site does not answer.")
+    elif turn_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
         yield FetchBlocker(kind="rate", text=f"{place}.")
     else:
         until = row.now + timedelta(seconds=turn_s)

@@ -18,13 +18,8 @@
 SELECT
     site.id IS NULL AS is_new, site.name, written_rate, effective_interval, burst, max_concurrency, paused_until,
     has_backlog, now,
-    CASE
-        WHEN paused_until > now THEN 'paused'
-        WHEN backed_off_until > now AND backoff_error <> '' THEN 'unreachable'
-        WHEN backed_off_until > now AND refused_until IS NOT NULL THEN 'resting'
-        WHEN backed_off_until > now THEN 'backed off'
-        ELSE 'running'
-    END AS state,
+    coalesce(held_state, 'running') AS state,
+    is_silent AND held_state IS NOT NULL AS is_silent,
     backoff_error, crawl_delay,
     extract(epoch FROM effective_interval)::float8 AS interval_s,
     extract(epoch FROM spacing)::float8 AS spacing_s,
@@ -49,16 +44,22 @@ FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN (
     SELECT
         id, name, written_rate, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots,
-        next_start, paused_until, backed_off_until, refused_until, backoff_error, has_backlog, crawl_delay
+        next_start, paused_until, backed_off_until, refused_until, backoff_error, is_silent, has_backlog, due_at,
+        crawl_delay
     FROM weir_ratelimit_site
     WHERE id = %(site)s
     UNION ALL
     SELECT
         NULL, %(name)s, %(written_rate)s, %(interval)s::interval, weir_ratelimit_spacing(%(interval)s::interval),
         weir_ratelimit_grace(%(interval)s::interval), 1, NULL, NULL, %(long_ago)s,
-        NULL, NULL, NULL, '', false, NULL
+        NULL, NULL, NULL, '', false, false, NULL, NULL
     WHERE %(site)s::bigint IS NULL
 ) AS site
+CROSS JOIN LATERAL (
+    SELECT weir_ratelimit_held_state(
+        paused_until, backed_off_until, refused_until, backoff_error, is_silent, has_backlog OR due_at IS NOT NULL, now
+    ) AS held_state
+) AS held
 LEFT JOIN LATERAL (
     SELECT origin, error, expires_at AS unreachable_until
     FROM weir_fetches_robotsfile

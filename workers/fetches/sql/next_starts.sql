@@ -6,6 +6,7 @@
 -- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
 SELECT
     site.has_backlog, site.burst, site.max_concurrency, coalesce(site.paused_until >= %(forever)s, false) AS is_halted,
+    held_state IS NOT NULL AND site.is_silent AS is_silent,
     extract(epoch FROM site.effective_interval)::float8 AS interval_s,
     extract(epoch FROM site.spacing)::float8 AS spacing_s,
     extract(epoch FROM site.effective_grace)::float8 AS grace_s,
@@ -49,3 +50,8 @@ SELECT
     ) AS queued
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN LATERAL (SELECT * FROM weir_ratelimit_site WHERE id = %(site)s OFFSET 0) AS site
+CROSS JOIN LATERAL (
+    SELECT weir_ratelimit_held_state(
+        paused_until, backed_off_until, refused_until, backoff_error, is_silent, has_backlog OR due_at IS NOT NULL, now
+    ) AS held_state
+) AS held

@@ -27,15 +27,9 @@ WITH counted AS MATERIALIZED (
         site.name,
         site."interval",
         site.written_rate,
-        CASE
-            WHEN site.paused_until > clock_timestamp() THEN 'paused'
-            WHEN site.backed_off_until > clock_timestamp() AND site.backoff_error <> '' THEN 'unreachable'
-            WHEN site.backed_off_until > clock_timestamp() AND site.refused_until IS NOT NULL THEN 'resting'
-            WHEN site.backed_off_until > clock_timestamp() THEN 'backed off'
-            ELSE 'busy'
-        END AS state,
+        coalesce(held_state, 'busy') AS state,
         coalesce(
-            CASE WHEN site.backed_off_until > clock_timestamp() THEN nullif(site.backoff_error, '') END,
+            CASE WHEN held_state = 'unreachable' THEN site.backoff_error END,
             nullif(counted.error, ''),
             robots.error,
             ''
@@ -44,6 +38,12 @@ WITH counted AS MATERIALIZED (
         counted.done + counted.failed + counted.cancelled AS site_ended
     FROM counted
     JOIN weir_ratelimit_site AS site ON site.id = counted.site_id
+    CROSS JOIN LATERAL (
+        SELECT weir_ratelimit_held_state(
+            site.paused_until, site.backed_off_until, site.refused_until, site.backoff_error, site.is_silent, true,
+            statement_timestamp()
+        ) AS held_state
+    ) AS held
     LEFT JOIN LATERAL (
         -- The first of the queue: a robots.txt goes before all others (index order, docs/explanation/sql.md).
         SELECT queued.error, queued.is_robots

@@ -10,8 +10,9 @@
 SELECT
     id, name, "interval", written_rate, effective_interval, spacing, burst, max_concurrency, covers_subdomains,
     obeys_robots, refusing, paused_until, backed_off_until, refused_until, backoff_error, backoff_reason, backoff_level,
-    starts_out_of_time, out_of_time_at, next_start, clock_timestamp() AS now
-FROM (
+    starts_out_of_time, out_of_time_at, next_start, due_at, held_state, held_state IS NOT NULL AND is_silent AS is_silent, now
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
+CROSS JOIN (
     (
         SELECT *
         FROM weir_ratelimit_site
@@ -67,3 +68,8 @@ FROM (
         ORDER BY place
     )
 ) AS listed
+CROSS JOIN LATERAL (
+    SELECT weir_ratelimit_held_state(
+        paused_until, backed_off_until, refused_until, backoff_error, is_silent, has_backlog OR due_at IS NOT NULL, now
+    ) AS held_state
+) AS held

@@ -14,6 +14,7 @@ SELECT
     job.claimed_by, job.lease_until, slot.start_time AS slot_start, now,
     site.written_rate, site."interval", site.effective_interval, site.burst, site.max_concurrency, site.paused_until,
     site.backed_off_until, site.refused_until, site.backoff_error, site.backoff_reason, site.backoff_level,
+    site.next_start, site.due_at, back_off, back_off IS NOT NULL AND site.is_silent AS is_silent,
     extract(epoch FROM site.spacing)::float8 AS spacing_s,
     extract(epoch FROM site.effective_grace)::float8 AS grace_s,
     extract(epoch FROM site.next_start - now)::float8 AS reserved_for_s,
@@ -32,6 +33,11 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS job
 LEFT JOIN LATERAL (SELECT * FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
+CROSS JOIN LATERAL (
+    SELECT weir_ratelimit_held_state(
+        NULL, site.backed_off_until, site.refused_until, site.backoff_error, site.is_silent, true, now
+    ) AS back_off
+) AS held
 LEFT JOIN LATERAL (SELECT start_time FROM weir_ratelimit_slot WHERE id = job.slot_id OFFSET 0) AS slot ON true
 LEFT JOIN LATERAL (
     SELECT state, error, expires_at FROM weir_fetches_robotsfile WHERE origin = job.origin AND expires_at > now OFFSET 0

@@ -13,6 +13,7 @@
 -- held    fetches that have a slot
 -- ended   fetches that ended within an hour, the newest first
 -- site    sites that dispatch looks at, or that have fetches which become due
+-- held_site  how many of these sites are held, by state
 -- head    the first queued fetch of each of `heads` sites that dispatch looks at
 -- stalled the heads that could have started
 -- halted  the sites whose heads start only if a person acts
@@ -46,7 +47,9 @@ WITH clock AS MATERIALIZED (
     LIMIT %(most)s + 1
 ), site AS MATERIALIZED (
     (
-        SELECT id, name, true AS is_active, paused_until, backed_off_until, refused_until, backoff_error, next_start, max_concurrency
+        SELECT
+            id, name, true AS is_active, paused_until, backed_off_until, refused_until, backoff_error, is_silent, next_start,
+            max_concurrency
         FROM weir_ratelimit_site
         WHERE has_backlog
         ORDER BY id
@@ -54,12 +57,23 @@ WITH clock AS MATERIALIZED (
     )
     UNION ALL
     (
-        SELECT id, name, false, paused_until, backed_off_until, refused_until, backoff_error, next_start, max_concurrency
+        SELECT
+            id, name, false, paused_until, backed_off_until, refused_until, backoff_error, is_silent, next_start,
+            max_concurrency
         FROM weir_ratelimit_site
         WHERE due_at IS NOT NULL
         ORDER BY due_at
         LIMIT %(most)s + 1
     )
+), held_site AS MATERIALIZED (
+    SELECT state, count(*) AS sites
+    FROM (
+        SELECT weir_ratelimit_held_state(
+            paused_until, backed_off_until, refused_until, backoff_error, is_silent, true, now
+        ) AS state
+        FROM clock, site
+    ) AS judged
+    GROUP BY state
 ), head AS MATERIALIZED (
     SELECT job.*, site.name, site.next_start, max_concurrency, greatest(paused_until, backed_off_until) AS held_until
     FROM (SELECT * FROM site WHERE is_active LIMIT %(heads)s) AS site
@@ -135,10 +149,10 @@ SELECT
         WHERE not_before <= now
     ) AS oldest_due_s,
     (SELECT count(*) FROM site) AS sites,
-    (SELECT count(*) FROM site WHERE paused_until > now) AS paused,
-    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error = '' AND refused_until IS NULL) AS backed_off,
-    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error = '' AND refused_until IS NOT NULL) AS resting,
-    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error <> '') AS unreachable,
+    coalesce((SELECT sites FROM held_site WHERE state = 'paused'), 0) AS paused,
+    coalesce((SELECT sites FROM held_site WHERE state = 'backed off'), 0) AS backed_off,
+    coalesce((SELECT sites FROM held_site WHERE state = 'resting'), 0) AS resting,
+    coalesce((SELECT sites FROM held_site WHERE state = 'unreachable'), 0) AS unreachable,
     (SELECT count(*) FROM stalled) AS stalled,
     (SELECT min(id) FROM stalled) AS stalled_fetch,
     (SELECT count(*) FROM halted) AS halted,

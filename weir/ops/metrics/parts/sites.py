@@ -21,7 +21,7 @@ class MeasuredSite(NamedTuple):
     name: str
     queued: int
     first_due_s: float
-    is_held: bool | None
+    is_held: bool
 
 
 SITES_NOW = Statement("sites_now", row=MeasuredSite, commits=False)
@@ -43,5 +43,5 @@ def families() -> Iterator[Metric]:
     yield gauges("weir_site_queued_fetches", "Not counted beyond 1,000: 1,001 means more.", "site", queued)
     due = {site.name: site.first_due_s for site in seen}
     yield gauges("weir_site_first_due_seconds", "Since the first of the queue became due; 0: it is not.", "site", due)
-    held = {site.name: float(bool(site.is_held)) for site in seen}
-    yield gauges("weir_site_held", "1 while the site is paused or backed off.", "site", held)
+    held = {site.name: float(site.is_held) for site in seen}
+    yield gauges("weir_site_held", "1 while the site is paused, backed off, resting or unreachable.", "site", held)

@@ -59,13 +59,15 @@ def judge(
         return _not_requested(of_job(attempted=False), event)
     if isinstance(event, Failure):
         return _unanswered(of_job(), event, chance)
+    refuses = _refuses(event)
     outcome = of_job(
         lateness_ms=event.lateness_ms,
         elapsed_ms=event.elapsed_ms,
         status_code=event.status_code,
         headers=_as_json(event.headers),
+        ends_silence=job.is_silent and not refuses,
     )
-    if error := _why_again(event):
+    if error := _why_again(event, refuses=refuses):
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (locations := _location(event.headers)):
         return _later(_redirected(outcome, job, locations, allowed), redirect_wait_s(event.headers, longest_wait_s))
@@ -181,14 +183,17 @@ def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchO
     )
 
 
-def _why_again(answer: Answer) -> str:
+def _refuses(answer: Answer) -> bool:
+    asked = asks_to_rest(answer.status_code, answer.headers, answer.job.refusing)
+    return asked is not None and asked.is_refusal
+
+
+def _why_again(answer: Answer, *, refuses: bool) -> str:
     """Return why the answer may be different later: it is a 5xx, or a refusal (429 and more); otherwise empty.
 
     refusals/asked.py says what is a refusal. The time for which the site wants to be left alone does not become the
     delay of this fetch.
     """
-    asked = asks_to_rest(answer.status_code, answer.headers, answer.job.refusing)
-    refuses = asked is not None and asked.is_refusal
     said = f"the site answered {answer.status_code}"
     if answer.status_code < SERVER_ERROR:
         return said if refuses else ""

@@ -20,7 +20,7 @@ from weir.logs.loggers import get_logger
 from weir.postgres import sessions
 from weir.postgres.statements import Statement
 from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
-from weir.ratelimit.slots import unreserve
+from weir.ratelimit.slots import note_answers, unreserve
 from weir.workers.fetches import backlog
 from weir.workers.fetches.fetcher.parts import take_turn
 from weir.workers.fetches.jobs import STORING, FetchOutcome
@@ -88,6 +88,7 @@ def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[FetchOutcome]) -> No
     _log_failed(rows, outcomes)
     call_on_done(Ended(row.id, row.on_done, row.correlation_id) for row in rows if row.on_done and row.state in FINAL)
     unreserve(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
+    note_answers(outcome.slot_id for outcome in outcomes if outcome.ends_silence)
 
 
 def _with_sites(outcomes: Sequence[FetchOutcome]) -> tuple[list[FetchOutcome], dict[str, int]]:

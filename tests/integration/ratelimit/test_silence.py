@@ -1,0 +1,83 @@
+"""A site is silent from a refusal of a start in a slot until it answers a start that was reserved later."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from tests.integration.ratelimit.conftest import SITE, site_at, take
+from weir.ratelimit import site_settings, slots
+from weir.ratelimit.models import Site, held_state, next_try
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def refuse(error: str = "") -> int:
+    """Refuse the start of a slot that is reserved now; returns the slot."""
+    slot_id = take().slots[0].id
+    site_settings.back_off(SITE, slot=slot_id, error=error)
+    return slot_id
+
+
+def is_over(ago: timedelta) -> None:
+    """Let the back-off have ended so long ago."""
+    Site.objects.update(backed_off_until=Now() - ago)
+
+
+def state() -> str | None:
+    found: str | None = Site.objects.annotate(state=held_state()).values_list("state", flat=True).get()
+    return found
+
+
+def test_a_silent_site_keeps_its_state_until_it_answers() -> None:
+    """An answer to a start that was reserved before the refusal says nothing new."""
+    site_at("100/s")
+    early = take().slots[0].id
+    for error, expected in (("", "backed off"), ("no connection", "unreachable")):
+        slot_id = refuse(error)
+        Site.objects.update(has_backlog=True)
+        is_over(timedelta(hours=1))
+        slots.note_answers([early, slot_id])
+        assert state() == expected
+        slots.note_answers([take().slots[0].id])
+        assert state() is None, expected
+
+
+def test_it_does_so_only_where_something_is_to_come_or_may_be_in_flight() -> None:
+    """A site at which nothing has happened since an old refusal is idle."""
+    site_at("100/s")
+    refuse()
+    is_over(timedelta(seconds=1))
+    assert state() == "backed off"
+    is_over(timedelta(minutes=2))
+    assert state() is None
+    Site.objects.update(due_at=Now() + timedelta(hours=1))
+    assert state() == "backed off"
+
+
+def test_what_is_not_about_a_fetch_leaves_no_silence() -> None:
+    """Only fetches are answered: after a back-off by others, or a rest, nothing would end it. A person ends it."""
+    site_at("100/s")
+    site_settings.back_off(SITE, 5)
+    site_settings.rest(SITE, 60, reason="its quota is used up")
+    assert not Site.objects.get().is_silent
+    refuse()
+    assert Site.objects.get().is_silent
+    site_settings.resume(SITE)
+    assert not Site.objects.get().is_silent
+
+
+def test_the_next_try_comes_when_the_back_off_the_clock_and_the_queue_allow_it() -> None:
+    """A slot that is reserved behind the back-off has moved the clock, and does not put the try off."""
+    site = site_at("1/10s")
+    assert next_try(site) is None
+    over = site.backed_off_until = site.created_at
+    second = timedelta(seconds=1)
+    for clock, due_at, expected in (
+        (over - second, None, over),
+        (over + 3 * second, None, over + 3 * second),
+        (over + 10 * second, None, over),
+        (over + 3 * second, over + 7 * second, over + 7 * second),
+    ):
+        site.next_start, site.due_at = clock, due_at
+        assert next_try(site) == expected, (clock, due_at)
