@@ -20,6 +20,7 @@ from weir.notifications import inbox
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.redis_link.calls import RedisUnreachable
+from weir.workers.audit.models import Entry
 from weir.workers.fetches import strays
 from weir.workers.fetches.models import Fetch
 
@@ -57,6 +58,13 @@ def test_a_refused_request_keeps_no_answer(program: Program) -> None:
     assert program.call("POST", "/notifications", body, headers=key).status_code == 422
     assert not KeptAnswer.objects.exists()
     assert program.call("POST", "/notifications", {**body, "users": [USER]}, headers=key).status_code == 201
+
+
+def test_a_pause_says_who_made_it_and_why(program: Program) -> None:
+    assert program.call("PUT", f"/sites/{HOST}/pause", {"lasts": "5m", "why": "They called."}).status_code == 204
+    [listed] = [site for site in program.call("GET", "/sites").json()["sites"] if site["name"] == HOST]
+    for site in (listed, program.call("GET", f"/sites/{HOST}").json()):
+        assert (site["paused_by"], site["paused_why"]) == (Entry.objects.latest("pk").actor, "They called.")
 
 
 def test_the_etag_is_the_version_of_the_settings(program: Program) -> None:

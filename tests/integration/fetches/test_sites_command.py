@@ -71,6 +71,8 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "reserved_for_s": 0.0,
                 "state": "idle",
                 "paused_until": None,
+                "paused_by": None,
+                "paused_why": None,
                 "backed_off_for_s": None,
                 "backed_off_as": None,
                 "unreachable": None,
@@ -142,7 +144,7 @@ def test_a_pause_shows_before_a_back_off_and_both_show_their_end() -> None:
     assert both["paused_until"].endswith("+00:00")
     assert (forever["state"], forever["paused_until"]) == ("paused", None)
     table = sites()
-    assert "backed off for 3m" in table
+    assert "backed off, next try in 3m" in table
     assert "paused until resumed" in table
 
 
@@ -460,6 +462,7 @@ def test_a_forecast_for_machines_has_all_fields() -> None:
         "is_supposed": False,
         "max_concurrency": None,
         "state": "running",
+        "is_silent": False,
         "unreachable": None,
         "held_for_s": 0.0,
         "queued": 1,

@@ -19,8 +19,9 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management import site_text
 from weir.workers.fetches.management.forecast_text import UNKNOWN
 from weir.workers.fetches.reports.forecast import forecast
+from weir.workers.fetches.reports.listed_site import SiteStatus
 from weir.workers.fetches.reports.progress import FetchIds, progress
-from weir.workers.fetches.reports.site_list import SiteFilters, SiteStatus, all_sites, backlogs
+from weir.workers.fetches.reports.site_list import SiteFilters, all_sites, backlogs
 from weir.workers.fetches.reports.site_status import site_now
 from weir.workers.fetches.reports.timeline import timeline
 from weir.workers.fetches.reports.why import why

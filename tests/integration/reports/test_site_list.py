@@ -16,7 +16,8 @@ from weir.workers import cursors
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.reports import site_list
-from weir.workers.fetches.reports.site_list import SiteFilters, SitePage, SiteStatus, all_sites, backlogs
+from weir.workers.fetches.reports.listed_site import SiteStatus
+from weir.workers.fetches.reports.site_list import SiteFilters, SitePage, all_sites, backlogs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

@@ -37,6 +37,7 @@ from weir.workers.fetches.actions import sites
 from weir.workers.fetches.models import RobotsFile
 from weir.workers.fetches.reports import site_list
 from weir.workers.fetches.reports.forecast import forecast
+from weir.workers.fetches.reports.listed_site import SiteStatus
 from weir.workers.fetches.reports.site_status import SiteDetails, site_details, site_now
 from weir.workers.fetches.reports.timeline import timeline
 
@@ -178,7 +179,7 @@ def _shown(settings: Mapping[str, Any]) -> schemas.SiteSettings:
     return schemas.SiteSettings.model_construct(rate=settings["rate"], **shown)
 
 
-def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:
+def _listed(site: SiteStatus) -> schemas.ListedSite:
     row = site.row
     return schemas.ListedSite.model_construct(
         name=row.name,
@@ -192,6 +193,8 @@ def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:
         share=site.share,
         clears_in_s=finite(site.clears_in_s),
         paused_until=row.paused_until,
+        paused_by=site.pause and site.pause.by,
+        paused_why=site.pause and site.pause.why,
         backed_off_until=row.backed_off_until,
         backoff_error=row.backoff_error,
         backoff_reason=row.backoff_reason,
@@ -211,6 +214,8 @@ def _details(of: SiteDetails) -> schemas.SiteDetails:
         effective_interval_s=site.effective_interval.total_seconds(),
         crawl_delay_s=_seconds(site.crawl_delay),
         paused_until=site.paused_until,
+        paused_by=of.pause and of.pause.by,
+        paused_why=of.pause and of.pause.why,
         backed_off_until=site.backed_off_until,
         backoff_level=site.backoff_level,
         backoff_error=site.backoff_error,

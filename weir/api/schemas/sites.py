@@ -17,6 +17,7 @@ NextTry = Annotated[
     datetime | None,
     Field(description="when a backed off or unreachable site is asked again; past: it may be now"),
 ]
+PausedBy = Annotated[str | None, Field(description="null: it is not paused, or code has paused it")]
 SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "idle", "running"]
 
 
@@ -67,6 +68,8 @@ class ListedSite(Answer):
     share: float
     clears_in_s: float | None
     paused_until: datetime | None
+    paused_by: PausedBy
+    paused_why: str | None
     backed_off_until: datetime | None
     backoff_error: str
     backoff_reason: str
@@ -116,6 +119,8 @@ class SiteDetails(Answer):
     effective_interval_s: float
     crawl_delay_s: float | None
     paused_until: datetime | None
+    paused_by: PausedBy
+    paused_why: str | None
     backed_off_until: datetime | None
     backoff_level: int
     backoff_error: str

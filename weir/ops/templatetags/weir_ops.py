@@ -16,7 +16,7 @@ from weir.conf.texts.rates import rate_text
 from weir.ops.filters import Chosen
 from weir.ratelimit import site_names
 from weir.workers.cli import terminal
-from weir.workers.fetches.reports.site_list import SiteStatus
+from weir.workers.fetches.reports.listed_site import SiteStatus
 from weir.workers.mail.actions import kinds
 from weir.workers.mail.reports.counts import KindNumbers
 from weir.workers.overview import problems

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from django.utils.text import Truncator
 from rich.text import Text
 
 from weir.conf.texts.rates import rate_text
@@ -13,13 +14,16 @@ from weir.workers.cli import terminal
 from weir.workers.fetches.actions.sites import version_of
 from weir.workers.fetches.management import forecast_text
 from weir.workers.fetches.management.forecast_text import WHEN
-from weir.workers.fetches.reports.site_list import ListedSite, SiteStatus
+from weir.workers.fetches.reports.listed_site import ListedSite, SiteStatus
+from weir.workers.fetches.reports.pauses import SitePause
 from weir.workers.fetches.reports.site_status import SiteDetails, SiteNow
 from weir.workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
 LISTED = [setting for setting in SETTINGS if setting.name in ListedSite._fields]
 BACKED_OFF = frozenset({"backed off", "resting", "unreachable"})
+LONGEST_REASON = 1_000  # characters of the reason of a pause that are shown
+LISTED_REASON = 60  # the same, in a list
 STYLES = {
     "paused": "yellow",
     "backed off": "yellow",
@@ -64,6 +68,7 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "reserved_for_s": round(site.reserved_for_s, 3),
         "state": site.state,
         "paused_until": _end_of_pause(row.paused_until) if site.state == "paused" else None,
+        **_pause_data(site.pause),
         "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
         "backed_off_as": row.backoff_reason or None if site.state in BACKED_OFF else None,
         "unreachable": row.backoff_error if site.state == "unreachable" else None,
@@ -91,7 +96,7 @@ def as_text(details: SiteDetails) -> str:
     lines = {
         "rate": _rate(site),
         "settings": ", ".join(_settings(site)) or "defaults",
-        "state": ", ".join(_states(details.at)),
+        "state": ", ".join(_states(details.at, details.pause)),
         "backlog": f"{expected.queued:,} queued" + (f", {expected.not_due:,} not due yet" if expected.not_due else ""),
         **({"out of time": _out_of_time(site)} if site.starts_out_of_time else {}),
         "robots.txt": "; ".join(_robots(details)),
@@ -106,6 +111,7 @@ def as_data(details: SiteDetails) -> dict[str, object]:
     """Return everything that is known about one site, for machines."""
     return {
         **described_data(details.at),
+        **_pause_data(details.pause),
         "robots": [
             {"origin": file.origin, "state": file.state, "error": file.error, "expires_at": file.expires_at.isoformat()}
             for file in details.robots
@@ -114,6 +120,10 @@ def as_data(details: SiteDetails) -> dict[str, object]:
         "version": version_of(details.at.site),
         "forecast": forecast_text.as_data(details.expected),
     }
+
+
+def _pause_data(pause: SitePause | None) -> dict[str, object]:
+    return {"paused_by": pause and pause.by, "paused_why": pause and pause.why}
 
 
 def described_data(at: SiteNow) -> dict[str, object]:
@@ -140,11 +150,11 @@ def _settings(site: Site) -> Iterator[str]:
     return filter(None, (setting.told(site) for setting in IN_COMMANDS))
 
 
-def _states(at: SiteNow) -> Iterator[str]:
+def _states(at: SiteNow, pause: SitePause | None = None) -> Iterator[str]:
     """Yield the pause and the back-off of the site; if it has neither, that the site runs."""
     site = at.site
     if at.is_paused:
-        yield _paused(site.paused_until)
+        yield _paused(site.paused_until) + _by_whom(pause)
     if at.next_try:
         yield f"{at.back_off}, next try {f'at {_utc(at.next_try):{WHEN}}' if at.next_try > at.now else 'now'}"
     elif at.back_off:
@@ -179,13 +189,21 @@ def _paused(until: datetime | None, form: str = WHEN) -> str:
     return f"paused until {_utc(until):{form}}" if until and until < PAUSED_FOREVER else "paused until resumed"
 
 
+def _by_whom(pause: SitePause | None, longest: int = LONGEST_REASON) -> str:
+    if pause is None:
+        return ""
+    why = terminal.printable(" ".join(pause.why.split()))
+    return f" by {terminal.printable(pause.by)}" + (f" ({Truncator(why).chars(longest)})" if why else "")
+
+
 def _end_of_pause(until: datetime | None) -> str | None:
     return until.isoformat() if until and until < PAUSED_FOREVER else None
 
 
 def _state(site: SiteStatus) -> str:
     if site.state == "paused":
-        return _paused(site.row.paused_until, "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN)
+        form = "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN
+        return _paused(site.row.paused_until, form) + _by_whom(site.pause, LISTED_REASON)
     if site.state in TRIED_AGAIN:
         return f"{site.state}, next try {f'in {terminal.span(site.held_for_s)}' if site.held_for_s else 'now'}"
     return f"{site.state} for {terminal.span(site.held_for_s)}" if site.state == "resting" else site.state

@@ -11,11 +11,9 @@
    so, and its cursor goes on from there.
 """
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
@@ -25,8 +23,9 @@ from django.db import transaction
 from weir.conf.texts.suggestions import no_such_word
 from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
-from weir.ratelimit.models import PAUSED_FOREVER, TRIED_AGAIN, next_try
 from weir.workers import cursors
+from weir.workers.fetches.reports.listed_site import LATELY_S, ListedSite, SiteStatus
+from weir.workers.fetches.reports.pauses import pauses
 
 ROWS: Final = 100  # sites of a page
 LOOKED_AT: Final = 20_000  # sites that are read for one page
@@ -34,7 +33,6 @@ PIECE: Final = 1_000  # sites of one query
 MOST_QUEUED: Final = 2_000_000  # queued fetches that are counted
 QUEUE_PIECE: Final = 200_000  # queued fetches that one statement counts
 MOST_SLOTS: Final = 100_000  # slots that are looked at: a minute's worth
-LATELY_S: Final = 60.0  # seconds over which the seen rate is counted
 STATES: Final = ("paused", "unreachable", "backed off", "resting", "busy", "idle")
 SORTS: Final = ("name", "backlog", "refusals")
 HELD: Final = frozenset({"paused", "unreachable", "backed off", "resting"})
@@ -49,35 +47,6 @@ class SiteCount(NamedTuple):
 
     site_id: int
     fetches: int
-
-
-class ListedSite(NamedTuple):
-    """The row of a site."""
-
-    id: int
-    name: str
-    interval: timedelta
-    written_rate: str
-    effective_interval: timedelta  # longer than `interval` if robots.txt asks for it
-    spacing: timedelta
-    burst: int
-    max_concurrency: int | None
-    covers_subdomains: bool
-    obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
-    refusing: list[int] | None  # statuses with which it refuses; None: the usual ones
-    paused_until: datetime | None  # may be over
-    backed_off_until: datetime | None  # may be over
-    refused_until: datetime | None  # not None: the site is not backed off, but rests, because a quota is used up
-    backoff_error: str  # why the site is, or was, unreachable
-    backoff_reason: str  # what the site answered when it refused, or when a quota was used up
-    backoff_level: int  # back-offs in a row
-    starts_out_of_time: int
-    out_of_time_at: datetime | None  # the last of these starts
-    next_start: datetime
-    due_at: datetime | None
-    held_state: str | None  # one of HELD; None: nothing holds it
-    is_silent: bool  # it has answered nothing since its last refusal
-    now: datetime
 
 
 BACKLOGS = Statement("backlogs", row=SiteCount, commits=False)
@@ -115,69 +84,11 @@ class SiteFilters:
         if len(self.search) > LONGEST_SEARCH or not cursors.is_text(self.search):
             raise ValueError(f"search must be text of at most {LONGEST_SEARCH} characters.")
 
-    def meets(self, site: "SiteStatus") -> bool:
+    def meets(self, site: SiteStatus) -> bool:
         """Return whether the site is meant."""
         text = self.search.lower()
         is_found = site.row.name.endswith(text) if text.startswith(".") else site.row.name.startswith(text)
         return is_found and self.state in {"", site.state}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SiteStatus:
-    """One site, at the moment at which the database was asked."""
-
-    row: ListedSite
-    backlog: int  # queued fetches, including those that are not due yet
-    started: int  # starts that it used in the last minute
-
-    @property
-    def reserved_for_s(self) -> float:
-        """Return in how many seconds the site's next free start is."""
-        return max(0.0, (self.row.next_start - self.row.now).total_seconds())
-
-    @property
-    def held_for_s(self) -> float:
-        """Return in how many seconds the pause or rest ends, or the site is tried again; 0 if it is tried now."""
-        ends = {"paused": self.row.paused_until, "resting": self.row.backed_off_until}
-        until = ends.get(self.state, self.next_try)
-        return max(0.0, (until - self.row.now).total_seconds()) if until else 0.0
-
-    @property
-    def next_try(self) -> datetime | None:
-        """Return when a site that is backed off or unreachable is tried next; past if that may be now; else None."""
-        return next_try(self.row) if self.row.held_state in TRIED_AGAIN else None
-
-    @property
-    def state(self) -> str:
-        """Return paused, unreachable, backed off, resting, busy or idle."""
-        is_busy = self.backlog or self.row.next_start > self.row.now
-        return self.row.held_state or ("busy" if is_busy else "idle")
-
-    @property
-    def seen_per_s(self) -> float:
-        return self.started / LATELY_S
-
-    @property
-    def share(self) -> float:
-        """Return how much of its rate the site used in the last minute; 1 is all."""
-        return self.started * self.row.effective_interval.total_seconds() / LATELY_S
-
-    @property
-    def clears_in_s(self) -> float:
-        """Return in about how many seconds nothing waits, if nothing is added.
-
-        Infinite while the site is paused until resumed, or has not answered since its last refusal (`row.is_silent`).
-        """
-        if not self.backlog:
-            return 0.0
-        if self.is_halted or self.row.is_silent:
-            return math.inf
-        return max(self.reserved_for_s, self.held_for_s) + self.backlog * self.row.spacing.total_seconds()
-
-    @property
-    def is_halted(self) -> bool:
-        """Return whether the site is paused until somebody resumes it."""
-        return self.row.paused_until is not None and self.row.paused_until >= PAUSED_FOREVER
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -230,18 +141,24 @@ def site_list(filters: SiteFilters, cursor: str | None = None, *, counted: Backl
         for number, (site, place) in enumerate(looked):
             meets = filters.meets(site)
             if number == LOOKED_AT or (meets and len(found) == ROWS):
-                is_short = len(found) < ROWS
-                return SitePage(sites=found, next=last and cursors.encode(last), looked_at=number if is_short else None)
+                looked_at = number if len(found) < ROWS else None
+                return SitePage(sites=_with_pauses(found), next=last and cursors.encode(last), looked_at=looked_at)
             found += [site] * meets
             last = place
-    return SitePage(sites=found, next=None, looked_at=None)
+    return SitePage(sites=_with_pauses(found), next=None, looked_at=None)
 
 
-def all_sites(filters: SiteFilters, most: int | None, *, counted: Backlogs) -> list[SiteStatus]:
+def all_sites(filters: SiteFilters, most: int | None, *, counted: Backlogs) -> Sequence[SiteStatus]:
     """Return the first `most` sites (None: all) that meet the filters, however many have to be looked at."""
     with transaction.atomic():
         sites = (site for site, _ in _sites(filters, _start(filters), counted))
-        return list(islice(filter(filters.meets, sites), most))
+        return _with_pauses(list(islice(filter(filters.meets, sites), most)))
+
+
+def _with_pauses(sites: Sequence[SiteStatus]) -> Sequence[SiteStatus]:
+    """Return the sites, those that are paused with who paused them; one statement."""
+    found = pauses({site.row.name: site.row.paused_until for site in sites if site.state == "paused"})
+    return [replace(site, pause=found.get(site.row.name)) for site in sites]
 
 
 def _sites(filters: SiteFilters, place: _Place, counted: Backlogs) -> Iterator[tuple[SiteStatus, _Place]]:

@@ -12,6 +12,7 @@ from weir.ratelimit.models import TRIED_AGAIN, Site, held_state, next_try
 from weir.ratelimit.sites import unknown_site
 from weir.workers.fetches.models import Fetch, FetchState, RobotsFile
 from weir.workers.fetches.reports.forecast import Forecast, forecast
+from weir.workers.fetches.reports.pauses import SitePause, pauses
 
 MOST_ROBOTS = 5  # robots.txt files of one site that are shown
 LOOKED_AT = 1_000  # queued fetches, for the last error
@@ -45,6 +46,7 @@ class SiteDetails:
 
     at: SiteNow
     expected: Forecast
+    pause: SitePause | None  # who paused it, if it is paused and that is known
     robots: Sequence[RobotsFile]  # robots.txt files that still count, at most MOST_ROBOTS
     last_error: str  # of the first queued fetch that has one; else why the site is, or was, unreachable; or ""
 
@@ -77,6 +79,7 @@ def site_details(host: str) -> SiteDetails:
     return SiteDetails(
         at=at,
         expected=forecast(site.name),
+        pause=pauses({site.name: site.paused_until}).get(site.name) if at.is_paused else None,
         robots=list(known[:MOST_ROBOTS]),
         last_error=next(errors, site.backoff_error),
     )

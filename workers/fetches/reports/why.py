@@ -25,6 +25,7 @@ from weir.workers import task_names
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.dispatch import InHand
 from weir.workers.fetches.models import FINAL, FetchState
+from weir.workers.fetches.reports.pauses import pauses
 from weir.workers.fetches.reports.waiting_fetch import WaitingFetch, starts_in_s
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.status import ProcessStatus, processes
@@ -72,7 +73,7 @@ class Why:
 
 
 def why(fetch_id: int) -> Why:
-    """Return everything that is in the fetch's way. Reads only: at most five queries, and a limited part of the queue.
+    """Return everything that is in the fetch's way. Reads only: at most six queries, and a limited part of the queue.
 
     If the broker is away, this waits for it for a second and a half. Raises UnknownFetch.
     """
@@ -140,13 +141,18 @@ def _of_site(row: WaitingFetch) -> Iterator[FetchBlocker]:
     resume = f"manage.py sites resume {as_argument(row.site)}"
     if row.paused_until and row.paused_until > row.now:
         is_endless = row.paused_until >= PAUSED_FOREVER
-        text = f"The site {row.site} is paused{' until an operator resumes it' if is_endless else ''}."
+        text = f"The site {row.site} is paused{_by_whom(row)}{' until an operator resumes it' if is_endless else ''}."
         yield FetchBlocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.back_off:
         until = next_try(row) if row.back_off in TRIED_AGAIN else row.backed_off_until
         is_ahead = until is not None and until > row.now
         text = _held_text(row)
         yield FetchBlocker(kind=row.back_off, text=text, until=until if is_ahead else None, remedy=resume)
+
+
+def _by_whom(row: WaitingFetch) -> str:
+    found = pauses({row.site: row.paused_until}).get(row.site)
+    return f" by {found.by}{f' ({why})' if (why := found.why.rstrip('.')) else ''}" if found else ""
 
 
 def _held_text(row: WaitingFetch) -> str:
