@@ -38,6 +38,7 @@ class Chart:
     alternative: str
     points: int
     areas: tuple[tuple[str, str], ...]  # class and path
+    keys: tuple[tuple[str, str], ...]  # class and meaning
     gaps: tuple[ChartGap, ...]
     most: str
     begins: str
@@ -57,6 +58,7 @@ def chart(title: str, series: Sequence[Series], *, step: str, over: str) -> Char
         alternative=_words(title, series, totals, step=step, over=over),
         points=len(totals),
         areas=tuple(_areas(series, top)),
+        keys=(*((one.css, one.name) for one in series), *([("gap", "not known")] if gaps else [])),
         gaps=gaps,
         most=f"at most {top:,.0f} in {step}",
         begins=f"{over} ago",

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from weir.ops.charts import Chart, Series, chart
-from weir.ops.snapshots import SeenOverview, Snapshots
+from weir.ops.snapshots import OverviewSnapshot, SeenOverview, Snapshots
 from weir.workers.history import reports
 from weir.workers.history.reports import Point, SitePoint
 
@@ -31,21 +32,30 @@ SPANS: Final = {
         ShownSpan(name="7d", label="7 days", hours=168, points=168, step="1 h"),
     )
 }
-USUAL: Final = "24h"
+YOUNG: Final = timedelta(hours=6)  # a history that is shorter would leave most of a day empty
+_known_for: OverviewSnapshot[timedelta] = OverviewSnapshot(least_life_s=LIFE_S)
 _all: Snapshots[Sequence[Point]] = Snapshots(least_life_s=LIFE_S)
 _of_site: Snapshots[Sequence[SitePoint]] = Snapshots(least_life_s=LIFE_S)
 
 
+def _span(name: str | None) -> ShownSpan:
+    """Return the span with this name; else the usual one: a day, or an hour while the history is young."""
+    if name in SPANS:
+        return SPANS[name]
+    is_young = (_known_for.get(reports.known_for).value or timedelta(0)) < YOUNG
+    return SPANS["1h" if is_young else "24h"]
+
+
 def of_all(name: str | None) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
     """Return the charts of the three promises, over the span with this name; an unknown name selects the usual span."""
-    span = SPANS.get(name or "", SPANS[USUAL])
+    span = _span(name)
     seen = _all.get(span, lambda: reports.minutes(span.hours, span.points))
     return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
 
 
 def of_site(name: str | None, site_id: int) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
     """Return the charts of one site, as `of_all` does."""
-    span = SPANS.get(name or "", SPANS[USUAL])
+    span = _span(name)
     seen = _of_site.get((span, site_id), lambda: reports.site_minutes(site_id, span.hours, span.points))
     return span, seen.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})
 

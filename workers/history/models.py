@@ -56,6 +56,9 @@ class Minute(Counted):
     emails_sent = models.IntegerField(default=0)
     emails_failed = models.IntegerField(default=0)
     emails_unknown = models.IntegerField(default=0)
+    has_all_sites = models.BooleanField(
+        db_default=False, help_text="each site with a slot or an ended fetch has its row: others had none"
+    )
     unread_flushed = models.IntegerField(default=0, help_text="users whose stored number a flush changed")
 
     def __str__(self) -> str:
@@ -63,7 +66,7 @@ class Minute(Counted):
 
 
 class SiteMinute(Counted):
-    """What happened at one of the busiest sites in one minute."""
+    """What happened at one of the busiest sites in one minute. Without a row, nothing did if Minute has all sites."""
 
     minute = models.DateTimeField(help_text="when it began")
     site_id = models.BigIntegerField(help_text="the site; it may have been deleted since")

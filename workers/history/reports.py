@@ -10,9 +10,11 @@ A step without any known minute has None instead of its sums: a gap is not a zer
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from django.db.models.functions import Now
+
 from weir.postgres.statements import Statement
 from weir.workers import task_names
-from weir.workers.history.models import Total
+from weir.workers.history.models import Minute, Total
 from weir.workers.history.rollup import MARGIN_S, trail_s
 from weir.workers.schedule import tick_of
 
@@ -23,8 +25,8 @@ MOST_HOURS: Final = 366 * 24
 class SitePoint(NamedTuple):
     """What happened at one site in one step: sums, except the lateness, which is that of the worst minute.
 
-    The numbers after `missing` are None if no minute of the step is known. A minute is not known if the site was not
-    among the busiest sites in it, or if it is a gap.
+    The numbers after `missing` are None if no minute of the step is known. A minute is not known if it is a gap, or if
+    it had more sites than have rows, and this one was not among the busiest. If it had fewer, the site had nothing.
     """
 
     since: datetime
@@ -91,6 +93,12 @@ def minutes(hours: int, points: int) -> list[Point]:
 def site_minutes(site_id: int, hours: int, points: int) -> list[SitePoint]:
     """Return the last hours of one site in evenly spaced points, as `minutes` does."""
     return SITE_MINUTES(**_steps(hours, points), site=site_id)
+
+
+def known_for() -> timedelta:
+    """Return how long ago the first known minute began; zero before the first rollup. One look at an index."""
+    first = Minute.objects.order_by("minute").annotate(now=Now()).values_list("minute", "now").first()
+    return first[1] - first[0] if first else timedelta(0)
 
 
 def _steps(hours: int, points: int) -> dict[str, object]:

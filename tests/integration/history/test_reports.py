@@ -62,14 +62,35 @@ def test_the_end_is_where_the_rollup_should_be(rolled_up: Past) -> None:
 
 
 def test_a_site_has_its_own(rolled_up: Past) -> None:
-    """A minute in which the site was not among the busiest is not known."""
+    """A minute without a row is zero, unless the site may have been crowded out by busier ones, or it is a gap."""
     site, other = Site.objects.get(name="b.example"), Site.objects.get(name="a.example")
-    SiteMinute.objects.filter(minute=rolled_up.at(12)).delete()
+    SiteMinute.objects.filter(minute__in=[rolled_up.at(12), rolled_up.at(13)]).delete()
+    Minute.objects.filter(minute=rolled_up.at(13)).update(has_all_sites=False)
 
     by_minute = {point.since: point.slots_used for point in site_minutes(site.pk, 1, 60)}
 
-    assert (by_minute[rolled_up.at(11)], by_minute[rolled_up.at(12)]) == (1, None)
-    assert {point.slots_used for point in site_minutes(other.pk, 1, 60)} == {None}
+    assert [by_minute[rolled_up.at(minute)] for minute in (11, 12, 13)] == [1, 0, None]
+    [fetches] = {point.fetches_done for point in site_minutes(site.pk, 1, 60) if point.since == rolled_up.at(12)}
+    assert fetches == 0
+    of_other = {point.since: (point.slots_used, point.missing) for point in site_minutes(other.pk, 1, 60)}
+    assert [of_other[rolled_up.at(minute)] for minute in (12, 13, -1)] == [(0, 0), (None, 1), (None, 1)]
+
+
+def test_a_minute_with_more_sites_than_rows_does_not_have_all(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then a site without a row may have had something."""
+    past.fill(minutes=2, each=30)
+    monkeypatch.setattr(rollup, "MOST_SITES", 2)
+    rollup.roll_up(1)
+    monkeypatch.setattr(rollup, "MOST_SITES", 3)
+    rollup.roll_up(1)
+    assert list(Minute.objects.order_by("minute").values_list("has_all_sites", flat=True)) == [False, True]
+
+
+def test_how_long_the_history_is(rolled_up: Past) -> None:
+    assert 40 * MINUTE <= reports.known_for() < 50 * MINUTE
+    Minute.objects.all().delete()
+    assert reports.known_for() == 0 * MINUTE
+    assert rolled_up.began
 
 
 @pytest.mark.parametrize(("hours", "points"), [(0, 1), (1, 0), (24, 1_001), (400 * 24, 1)])

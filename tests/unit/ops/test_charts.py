@@ -34,6 +34,7 @@ def test_series_stand_on_each_other() -> None:
         ("area", "M0 100V75H1V75H2V100z"),
     )
     assert "2 done, 4 failed" in found.alternative
+    assert found.keys == (("area", "done"), ("area-bad", "failed"))
     assert (found.most, found.begins) == ("at most 4 in 1 h", "24 h ago")
 
 
@@ -41,4 +42,5 @@ def test_a_chart_of_nothing_says_so() -> None:
     """Before the first rollup."""
     found = drawn(None, None)
     assert found.is_empty
+    assert found.keys == (("area", "done"), ("gap", "not known"))
     assert found.alternative == "Fetches: nothing is known of the last 24 h yet."

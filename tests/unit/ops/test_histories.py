@@ -1,13 +1,13 @@
 """The charts of what was: which number goes into which area, and how far back a chart goes."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from weir.ops import histories
 from weir.ops.charts import Chart
-from weir.ops.snapshots import Snapshots
+from weir.ops.snapshots import OverviewSnapshot, Snapshots
 from weir.workers.history import reports
 from weir.workers.history.reports import Point, SitePoint
 
@@ -36,6 +36,8 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(reports, "minutes", minutes)
     monkeypatch.setattr(reports, "site_minutes", site_minutes)
+    monkeypatch.setattr(reports, "known_for", lambda: timedelta(days=2))
+    monkeypatch.setattr(histories, "_known_for", OverviewSnapshot[Any]())
     for name in ("_all", "_of_site"):
         own = getattr(histories, name)
         monkeypatch.setattr(histories, name, Snapshots[Any](least_life_s=own._least_life_s))
@@ -90,6 +92,17 @@ def test_a_span_is_looked_at_in_its_own_steps_and_the_usual_one_where_none_is_na
     assert (span.hours, span.points) == (hours, points)
     assert [(hours, points)] == ASKED
     assert histories.of_all(name)[1].life_s == pytest.approx(15.0)
+
+
+@pytest.mark.parametrize(("known_for", "hours"), [(timedelta(0), 1), (timedelta(hours=5), 1), (timedelta(hours=7), 24)])
+def test_the_usual_span_is_an_hour_while_the_history_is_young(
+    monkeypatch: pytest.MonkeyPatch, known_for: timedelta, hours: int
+) -> None:
+    """A day of which hardly anything is known says nothing."""
+    monkeypatch.setattr(reports, "known_for", lambda: known_for)
+    assert histories.of_all(None)[0].hours == hours
+    assert histories.of_site("9y", 1)[0].hours == hours
+    assert histories.of_site("7d", 1)[0].hours == 168
 
 
 def test_two_sites_have_charts_of_their_own() -> None:

@@ -137,7 +137,7 @@ WITH slot AS MATERIALIZED (
     INSERT INTO weir_history_minute (
         minute, fetches_done, fetches_failed, fetches_cancelled, refused,
         slots_used, slots_given_back, slots_missed, slots_void, slots_unreported, slots_allowed,
-        lateness_p50_ms, lateness_p99_ms, emails_sent, emails_failed, emails_unknown, unread_flushed
+        lateness_p50_ms, lateness_p99_ms, emails_sent, emails_failed, emails_unknown, unread_flushed, has_all_sites
     )
     SELECT
         %(minute)s::timestamptz, max(done), max(failed), max(cancelled), max(refused),
@@ -145,7 +145,8 @@ WITH slot AS MATERIALIZED (
         coalesce((SELECT emails FROM email WHERE state = 'sent'), 0),
         coalesce((SELECT emails FROM email WHERE state = 'failed'), 0),
         coalesce((SELECT emails FROM email WHERE state = 'unknown'), 0),
-        (SELECT users FROM flushed)
+        (SELECT users FROM flushed),
+        (SELECT count(*) FROM counted WHERE NOT is_all) <= %(most_sites)s
     FROM counted
     WHERE is_all
     HAVING %(is_whole)s::bool

@@ -1,6 +1,7 @@
 -- Add up the minutes of one site in the last `points` steps, each `step` long; the last step ends `trail` seconds ago.
--- Returns one row for each step, with NULLs if no minute of the step is known. The lateness is that of the worst
--- minute. Reads only, through the index of the constraint weir_siteminute_unique.
+-- Returns one row for each step, with NULLs if no minute of the step is known. A minute without a row of the site is
+-- known, and is zero, if each site that had something has its row. The lateness is that of the worst minute. Reads only,
+-- through the primary key of minutes, and the index of the constraint weir_siteminute_unique.
 --
 -- period  the beginning and the end of all steps
 -- summed  the sums of each step with a known minute
@@ -11,20 +12,28 @@ WITH period AS MATERIALIZED (
     SELECT
         date_bin(%(step)s::interval, minute, (SELECT since FROM period)) AS since,
         count(*) AS known,
-        sum(fetches_done)::bigint AS fetches_done,
-        sum(fetches_failed)::bigint AS fetches_failed,
-        sum(fetches_cancelled)::bigint AS fetches_cancelled,
-        sum(refused)::bigint AS refused,
-        sum(slots_used)::bigint AS slots_used,
-        sum(slots_given_back)::bigint AS slots_given_back,
-        sum(slots_missed)::bigint AS slots_missed,
-        sum(slots_void)::bigint AS slots_void,
-        sum(slots_unreported)::bigint AS slots_unreported,
-        sum(slots_allowed)::bigint AS slots_allowed,
+        coalesce(sum(fetches_done), 0)::bigint AS fetches_done,
+        coalesce(sum(fetches_failed), 0)::bigint AS fetches_failed,
+        coalesce(sum(fetches_cancelled), 0)::bigint AS fetches_cancelled,
+        coalesce(sum(refused), 0)::bigint AS refused,
+        coalesce(sum(slots_used), 0)::bigint AS slots_used,
+        coalesce(sum(slots_given_back), 0)::bigint AS slots_given_back,
+        coalesce(sum(slots_missed), 0)::bigint AS slots_missed,
+        coalesce(sum(slots_void), 0)::bigint AS slots_void,
+        coalesce(sum(slots_unreported), 0)::bigint AS slots_unreported,
+        coalesce(sum(slots_allowed), 0)::bigint AS slots_allowed,
         max(lateness_p50_ms) AS lateness_p50_ms,
         max(lateness_p99_ms) AS lateness_p99_ms
-    FROM weir_history_siteminute
-    WHERE site_id = %(site)s::bigint AND minute >= (SELECT since FROM period) AND minute < (SELECT until FROM period)
+    FROM (
+        SELECT *
+        FROM weir_history_siteminute
+        WHERE site_id = %(site)s::bigint AND minute >= (SELECT since FROM period) AND minute < (SELECT until FROM period)
+    ) AS of_site
+    FULL JOIN (
+        SELECT minute
+        FROM weir_history_minute
+        WHERE has_all_sites AND minute >= (SELECT since FROM period) AND minute < (SELECT until FROM period)
+    ) AS of_all USING (minute)
     GROUP BY 1
 )
 SELECT
