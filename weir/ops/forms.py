@@ -12,6 +12,7 @@ from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
 
 LONGEST_REASON: Final = 2_000
+KEPT: Final = "It stays in the audit trail."
 LARGEST: Final = 2**31 - 1  # that PostgreSQL keeps
 
 
@@ -46,10 +47,18 @@ class Statuses(forms.CharField):
             raise forms.ValidationError(str(error)) from error
 
 
+class AsForAll(forms.NullBooleanSelect):
+    """As set for all, yes, or no."""
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        super().__init__(attrs)
+        self.choices = [("unknown", "as set for all"), ("true", "yes"), ("false", "no")]
+
+
 FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
     Kind.COUNT: partial(forms.IntegerField, min_value=1, max_value=LARGEST),
     Kind.DURATION: Duration,
-    Kind.FLAG: forms.NullBooleanField,
+    Kind.FLAG: partial(forms.NullBooleanField, widget=AsForAll),
     Kind.STATUSES: Statuses,
 }
 
@@ -57,14 +66,14 @@ FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
 class Reason(forms.Form):
     """Why, where that may be left out."""
 
-    why = forms.CharField(label="Why", required=False, max_length=LONGEST_REASON, help_text="It is kept.")
+    why = forms.CharField(label="Why", required=False, max_length=LONGEST_REASON, help_text=f"Your reason. {KEPT}")
 
 
 class Decision(forms.Form):
     """Why, where it is a decision about risk."""
 
     why = forms.CharField(
-        label="Why", max_length=LONGEST_REASON, help_text="Your reason, or what you found out, and where: it is kept."
+        label="Why", max_length=LONGEST_REASON, help_text=f"Your reason, or what you found out, and where. {KEPT}"
     )
 
 

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.test import Client
 from pytest_django import Settings
 
+from tests.integration.ops.conftest import Forget
 from weir.notifications.inbox.writing import notify
 from weir.notifications.models import UnreadCount
 from weir.ratelimit import site_settings
@@ -285,3 +286,30 @@ def test_the_last_reasons_are_offered() -> None:
         assert browser.post(path, {**opened(browser, path), "why": why}).status_code == 302
     page = browser.get(f"/sites/{HOST}/pause/").content.decode()
     assert re.findall('<option value="([^"]*)">', page) == ["&lt;b&gt;&amp;", "The owner called."]
+
+
+def test_the_page_of_a_site_says_its_words(forget: Forget) -> None:
+    """The fates of slots, and Resume only where there is something to resume."""
+    browser = signed_in("weir_ratelimit.change_site")
+    page = browser.get(f"/sites/{HOST}/").text
+    assert "Void: recalled by a pause" in page
+    assert ">Pause</a>" in page
+    assert ">Resume</a>" not in page
+    site_settings.pause(HOST)
+    forget()
+    assert ">Resume</a>" in browser.get(f"/sites/{HOST}/").text
+
+
+def test_a_form_says_what_is_left_to_the_setting_of_all() -> None:
+    """In words of Weir's, and where the reason goes."""
+    browser = signed_in("weir_ratelimit.change_site")
+    page = browser.get(f"/sites/{HOST}/set/").text
+    assert ">as set for all</option>" in page
+    assert ">Unknown</option>" not in page
+    assert "It stays in the audit trail." in page
+
+
+def test_a_fetch_without_an_answer_has_no_list_of_headers() -> None:
+    browser = signed_in()
+    page = browser.get(f"/fetches/{request_fetch(f'http://{HOST}/').pk}/").text
+    assert "<p>No headers are stored.</p>" in page

@@ -20,7 +20,7 @@ from weir.workers.fetches.reports.site_status import SiteDetails, site_details
 from weir.workers.fetches.reports.timeline import Timeline, timeline
 
 FILTERS = PageFilters(
-    Text(name="search", label="Name begins with, or ends with .…", longest=site_list.LONGEST_SEARCH),
+    Text(name="search", label="Name begins with (.example: ends with)", longest=site_list.LONGEST_SEARCH),
     Choice(name="state", label="State", values=site_list.STATES),
     Choice(name="sort", label="Order", values=site_list.SORTS, default="backlog"),
 )
