@@ -41,6 +41,7 @@ class Numbers(NamedTuple):
     failed: int
     cancelled: int
     oldest_due_s: float | None
+    oldest_due_fetch: int | None
     sites: int  # sites with fetches to come
     paused: int  # this and the next three: how many of these sites
     backed_off: int
@@ -57,11 +58,14 @@ class Numbers(NamedTuple):
     flushed_s: float | None  # since the last flush
     pending: int
     sending: int  # including those that a mailer has claimed
+    claimed: int
     unknown: int
     oldest_pending_s: float | None  # since it was due; below 0 if it is not due yet
     oldest_unknown_s: float | None
     sent: int  # this and the next: of the newest MOST e-mails
     not_sent: int  # failed
+    sent_hour: int  # this and the next: in the last hour; of more than MOST e-mails, as the history knows it
+    failed_hour: int
     failing: int | None  # e-mails that failed in the last hour; None if that is not many
     failing_of: int | None  # e-mails that ended in the last hour
     failing_kind: str | None  # the kind that failed most often; None if these e-mails are deleted
@@ -70,6 +74,11 @@ class Numbers(NamedTuple):
     recovered_at: datetime | None  # when Weir recovered from a loss, within the last day
     recovered_because: str | None
     recovered_emails: int | None  # e-mails that became unknown
+
+    @property
+    def transmitted(self) -> int:
+        """How many e-mails are being transmitted: those in the state `sending`."""
+        return self.sending - self.claimed
 
 
 OVERVIEW = Statement("overview", row=Numbers, commits=False)

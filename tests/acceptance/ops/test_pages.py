@@ -249,7 +249,7 @@ def test_sites_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
         page.keyboard.type("name")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        page.wait_for_url("**/sites/?search=site&state=&sort=name")
+        page.wait_for_url("**/sites/?search=site&state=&fetches=&sort=name")
         _tab_to(page, page.get_by_role("link", name=SITE))
         page.keyboard.press("Enter")
         page.wait_for_url(f"**/sites/{SITE}/")

@@ -138,6 +138,18 @@ def test_the_pages_of_operators_have_all_that_is_wanted_once(
 
 
 @pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize("state", ["", "sent", "failed", "unknown"])
+def test_what_ended_lately_is_looked_for_among_the_newest(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page looks at more than its bound, though nothing of the hour is found."""
+    monkeypatch.setattr(listing, "LOOKED_AT", 1_000)
+    wanted = listing.EmailFilters(state=state, within=counts.HOUR)
+    assert read_by(lambda: listing.page(wanted)) <= 1_000
+    newest = Email.objects.filter(state=state or "failed").order_by("-pk")[:3]
+    Email.objects.filter(pk__in=list(newest)).update(ended_at=Now())
+    assert [email.pk for email in listing.page(wanted).emails] == [email.pk for email in newest]
+
+
+@pytest.mark.usefixtures("_many")
 def test_sent_e_mails_are_found_among_many_that_were_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if hardly any were sent, the newest first; no page takes long."""
     monkeypatch.setattr(listing, "LOOKED_AT", 30_000)

@@ -1,6 +1,10 @@
-"""The first page stays small, however many processes there are."""
+"""The first page leads to what it counts, and stays small, however many processes there are."""
 
+import re
 from datetime import timedelta
+from html import unescape
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -8,9 +12,15 @@ from django.test import Client
 from project.logins import links
 from tests.integration.conftest import database_now
 from weir.ops.views.overview import MOST_PROCESSES
+from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
 from weir.workers.processes.models import Process
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+COUNTED = re.compile(r'<a href="(/[^"]+)">([0-9][0-9,]*) (?:<small>)?([^<]+)')
 
 
 @pytest.fixture
@@ -42,3 +52,77 @@ def test_each_of_a_few_processes_has_a_row(operator: Client) -> None:
     page = operator.get("/").text
     assert page.count("@host</th>") == MOST_PROCESSES
     assert "more:" not in page
+
+
+def have_fetches() -> None:
+    """Have one fetch of each state, two that failed and two that wait, and as many that ended long ago."""
+    now = database_now()
+    request_fetches(f"http://{number}.example/" for number in range(14))
+    ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
+    held = {"slot_id": 1, "lease_until": now}
+    changes: list[dict[str, Any]] = [{"state": state, **held} for state in ("reserved", "running")]
+    for ended_at in (now - timedelta(minutes=5), now - timedelta(hours=2)):
+        ended: dict[str, Any] = {"finished_at": ended_at}
+        failed = {"state": "failed", "error": "refused", **ended}
+        changes += [{"state": "done", "status_code": 200, **ended}, {"state": "cancelled", **ended}, failed, failed]
+    for id_, change in zip(ids, changes, strict=False):
+        Fetch.objects.filter(pk=id_).update(**change)
+
+
+def have_sites() -> None:
+    """Have a site in each state in which nothing starts, with a fetch, and another one without."""
+    for to_come in (True, False):
+        names = [f"{state}-{'busy' if to_come else 'idle'}.example" for state in ("a", "b", "c", "d", "d2")]
+        for name in names:
+            site_settings.set_rate(name, "1/s")
+        if to_come:
+            request_fetches(f"http://{name}/" for name in names)
+        site_settings.pause(names[0])
+        site_settings.back_off(names[1], 600)
+        site_settings.rest(names[2], 600, reason="its quota is used up")
+        for name in names[3:]:
+            site_settings.back_off(name, 600, error="no server listens there")
+    waits = Fetch.objects.filter(state="queued").values("site")
+    Site.objects.exclude(pk__in=waits).update(has_backlog=False)  # as dispatch does
+
+
+def have_emails() -> None:
+    """Have e-mails in each state that the page counts, and as many that ended long ago."""
+    now = database_now()
+    told = {"phase": "after dot", "last_reply": "reset by peer"}
+    states: list[dict[str, Any]] = [
+        {"state": "pending"},
+        {"state": "claimed", "claim_token": uuid4(), "claimed_until": now},
+        *[{"state": "sending", "claim_token": uuid4(), "sending_since": now}] * 2,
+        *[{"state": "unknown", "claim_token": uuid4(), "sending_since": now, **told}] * 3,
+    ]
+    for ended_at in (now - timedelta(minutes=5), now - timedelta(hours=2)):
+        states += [{"state": "sent", "sent_at": ended_at, "ended_at": ended_at}] * 4
+        states += [{"state": "failed", "last_reply": "550 No", "ended_at": ended_at}] * 2
+    for number, state in enumerate(states):
+        Email.objects.create(kind="note", key=str(number), message_id=f"<{number}@x>", recipient="kim@x.test", **state)
+
+
+def test_each_number_leads_to_the_list_that_it_counts(operator: Client) -> None:
+    """The list has as many rows, of whatever else there is."""
+    have_fetches()
+    have_sites()
+    have_emails()
+    led = [(unescape(path), int(number), words) for path, number, words in COUNTED.findall(operator.get("/").text)]
+    assert [(number, words) for path, number, words in led if path != "/unread/"] == [
+        (1, "fetched in the last hour"), (9, "queued"), (1, "reserved"), (1, "running"),
+        (2, "failed"), (1, "cancelled"), (9, "with fetches to come"), (1, "paused"), (1, "backed off"),
+        (1, "resting"), (2, "unreachable"),
+        (3, "unknown: a person decides"), (1, "pending"), (1, "claimed"), (2, "sending"), (4, "sent"), (2, "failed"),
+    ]  # fmt: skip
+    rows = {path: operator.get(path).text.count('<tr><th scope="row">') for path, _, _ in led if path != "/unread/"}
+    assert rows == {path: number for path, number, _ in led if path != "/unread/"}
+    assert operator.get("/unread/").status_code == 200
+
+
+def test_the_oldest_due_fetch_is_one_click_away(operator: Client) -> None:
+    """Its page says why it waits."""
+    request_fetches(["http://a.example/", "http://b.example/"])
+    oldest = Fetch.objects.order_by("-pk")[0]
+    Fetch.objects.filter(pk=oldest.pk).update(not_before=database_now() - timedelta(minutes=5))
+    assert f'<a href="/fetches/{oldest.pk}/">the oldest due for 5m 0' in operator.get("/").text

@@ -93,20 +93,21 @@ def test_each_order_has_each_site_once_page_after_page(monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("many")
 def test_the_filters_find_what_is_meant() -> None:
-    """How names begin or end, and the state."""
+    """How names begin or end, the state, and whether fetches wait."""
     sites = list(all_sites(SiteFilters(), None, counted=backlogs()))
     searches, states = ("", "api.1", ".example", "API.", ".nowhere"), ("", *site_list.STATES)
-    for search, state, sort in product(searches, states, ("name", "backlog")):
+    for search, state, sort, waits in product(searches, states, ("name", "backlog"), (False, True)):
         text = search.lower()
         meant = {
             site.row.name
             for site in sites
             if state in {"", site.state}
+            and (site.backlog or not waits)
             and (site.row.name.endswith(text) if text.startswith(".") else site.row.name.startswith(text))
         }
-        found = names(pages(SiteFilters(search=search, state=state, sort=sort)))
-        assert (len(found), set(found)) == (len(meant), meant), (search, state, sort)
-        assert found or search == ".nowhere" or state, (search, sort)
+        found = names(pages(SiteFilters(search=search, state=state, sort=sort, has_backlog=waits)))
+        assert (len(found), set(found)) == (len(meant), meant), (search, state, sort, waits)
+        assert found or search == ".nowhere" or state, (search, sort, waits)
 
 
 def test_what_is_said_of_a_site() -> None:

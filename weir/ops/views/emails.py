@@ -19,10 +19,12 @@ from weir.workers.mail.phases import EmailState
 from weir.workers.mail.reports import counts, listing
 from weir.workers.mail.reports.why import goes_by, why
 
+WITHIN = {"1h": counts.HOUR, "1d": counts.DAY}
 FILTERS = PageFilters(
     Choice(name="state", label="State", values=[state.value for state in EmailState], default=EmailState.UNKNOWN.value),
     Choice(name="kind", label="Kind", values=kinds.names),
     Text(name="to", label="Recipient begins with"),
+    Choice(name="within", label="Ended within", values=list(WITHIN)),
 )
 
 
@@ -52,7 +54,9 @@ def show_list(request: HttpRequest) -> OpsPage:
 
     def found() -> listing.EmailsPage:
         planner.by_indexes()
-        return listing.page(listing.EmailFilters(**chosen.values), chosen.cursor)
+        of = chosen.values
+        wanted = listing.EmailFilters(state=of["state"], kind=of["kind"], to=of["to"], within=WITHIN.get(of["within"]))
+        return listing.page(wanted, chosen.cursor)
 
     numbers, seen = _all_numbers.get(done(request), _numbers), _lists.get((chosen.key, done(request)), found)
     shows = {"numbers": numbers, "chosen": chosen, "list": seen}

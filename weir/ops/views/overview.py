@@ -15,6 +15,7 @@ from weir.workers.processes.status import ProcessStatus
 
 EVERY_S: Final = 2
 MOST_PROCESSES: Final = 24  # how many processes have a row; those with a problem come first
+HELD: Final = ("paused", "backed off", "resting", "unreachable")  # as the list of sites names them
 ORDER: Final = ("silent", "stopping", "gone", "alive")
 
 
@@ -24,6 +25,7 @@ class _Now:
 
     seen: Overview
     problems: list[PersonNeeded]
+    held: list[tuple[str, int]]  # how many sites with fetches to come are in each state in which nothing starts
     processes: list[ProcessStatus]
     others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" if each has a row
 
@@ -34,6 +36,7 @@ def _now() -> _Now:
     return _Now(
         seen=seen,
         problems=list(problems(seen)),
+        held=[(state, getattr(seen.numbers, state.replace(" ", "_"))) for state in HELD],
         processes=listed[:MOST_PROCESSES],
         others=_others(listed[MOST_PROCESSES:]),
     )

@@ -19,9 +19,11 @@ from weir.workers.fetches.reports.forecast import Forecast, forecast
 from weir.workers.fetches.reports.site_status import SiteDetails, site_details
 from weir.workers.fetches.reports.timeline import Timeline, timeline
 
+TO_COME = "to come"
 FILTERS = PageFilters(
     Text(name="search", label="Name begins with (.example: ends with)", longest=site_list.LONGEST_SEARCH),
     Choice(name="state", label="State", values=site_list.STATES),
+    Choice(name="fetches", label="Fetches", values=[TO_COME]),
     Choice(name="sort", label="Order", values=site_list.SORTS, default="backlog"),
 )
 LONGEST = 20  # characters of each supposed value
@@ -65,11 +67,19 @@ def show_list(request: HttpRequest) -> OpsPage:
     shows: dict[str, object] = {"chosen": chosen, "counted": counted}
     good_for_s = counted.left_s
     if counted.value is not None:
-        filters = site_list.SiteFilters(**{**chosen.values, "sort": chosen.values["sort"] or "name"})
-        found = partial(site_list.site_list, filters, chosen.cursor or None, counted=counted.value)
+        found = partial(site_list.site_list, _filters(chosen.values), chosen.cursor or None, counted=counted.value)
         shows["seen"] = seen = _lists.get(chosen.key, found)
         good_for_s = min(good_for_s, seen.left_s)
     return OpsPage(template="weir/ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
+
+
+def _filters(chosen: Mapping[str, str]) -> site_list.SiteFilters:
+    return site_list.SiteFilters(
+        search=chosen["search"],
+        state=chosen["state"],
+        sort=chosen["sort"] or "name",
+        has_backlog=chosen["fetches"] == TO_COME,
+    )
 
 
 @page

@@ -75,6 +75,7 @@ class SiteFilters:
     search: str = ""  # the beginning of names; or their end, if it begins with a dot
     state: str = ""
     sort: str = "name"
+    has_backlog: bool = False  # only sites at which fetches wait
 
     def __post_init__(self) -> None:
         if self.state and self.state not in STATES:
@@ -88,7 +89,7 @@ class SiteFilters:
         """Return whether the site is meant."""
         text = self.search.lower()
         is_found = site.row.name.endswith(text) if text.startswith(".") else site.row.name.startswith(text)
-        return is_found and self.state in {"", site.state}
+        return is_found and self.state in {"", site.state} and (site.backlog > 0 or not self.has_backlog)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +172,7 @@ def _sites(filters: SiteFilters, place: _Place, counted: Backlogs) -> Iterator[t
             place = _Place(place.way, name=row.name, level=row.backoff_level, queued=queued, id=row.id)
             if not (is_rest and queued):
                 yield SiteStatus(row=row, backlog=queued, started=counted.started.get(row.id, 0)), place
-    if place.way == "ids":
+    if place.way == "ids" and not filters.has_backlog:
         yield from _sites(filters, _Place(_by_name(filters)), counted)
 
 

@@ -5,7 +5,7 @@ page, at most. Such a page may have fewer e-mails than others, and says so; the 
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet
@@ -23,11 +23,15 @@ LARGEST_ID: Final = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmailFilters:
-    """Which e-mails are wanted: their state, their kind, and how their address begins. "" selects any."""
+    """Which e-mails are wanted: their state, their kind, and how their address begins. "" selects any.
+
+    With `within`, only those that ended within this time before now are wanted.
+    """
 
     state: str = ""
     kind: str = ""
     to: str = ""
+    within: timedelta | None = None
 
 
 Place = tuple[
@@ -47,14 +51,16 @@ def listed(wanted: EmailFilters) -> QuerySet[Email]:
     """Return the e-mails in the order of an index.
 
     E-mails to an address are ordered by their addresses, unknown e-mails by the time when they were being sent, the
-    oldest first. Sent e-mails, and lists without a state, begin with the newest, all others with the oldest. Each
-    e-mail has its age, by the database's clock.
+    oldest first. Sent e-mails, those that ended within a time, and lists without a state begin with the newest, all
+    others with the oldest. Each e-mail has its age, by the database's clock.
     """
     emails: QuerySet[Email] = Email.objects.all()
     if wanted.state:
         emails = emails.filter(state=wanted.state)
     if wanted.kind:
         emails = emails.filter(kind=wanted.kind)
+    if wanted.within:
+        emails = emails.filter(ended_at__gt=Now() - wanted.within)
     if wanted.to:
         emails = searching.to(emails, wanted.to).annotate(lower=LOWER_RECIPIENT)
     else:
@@ -92,16 +98,20 @@ def _served(wanted: EmailFilters) -> EmailFilters:
     """Return the part of the filters that an index serves in the order of the list."""
     if wanted.to:
         return EmailFilters(to=wanted.to)
-    if wanted.state in {"", EmailState.SENT}:
+    if _is_newest_first(wanted):
         return EmailFilters(kind=wanted.kind)
     is_of_kind = wanted.state in UNSENT and wanted.state != EmailState.UNKNOWN  # index weir_email_unsent_by_kind
     return wanted if is_of_kind else EmailFilters(state=wanted.state)
 
 
+def _is_newest_first(wanted: EmailFilters) -> bool:
+    return wanted.within is not None or wanted.state in {"", EmailState.SENT}
+
+
 def _order(wanted: EmailFilters) -> tuple[str, ...]:
-    if wanted.state == EmailState.UNKNOWN:
-        return ("sending_since", "pk")
-    return ("-pk",) if wanted.state in {"", EmailState.SENT} else ("created_at", "pk")
+    if _is_newest_first(wanted):
+        return ("-pk",)
+    return ("sending_since", "pk") if wanted.state == EmailState.UNKNOWN else ("created_at", "pk")
 
 
 def _place(email: Email, wanted: EmailFilters) -> Place:

@@ -3,10 +3,10 @@
 -- order of a primary key, so that the cost does not grow with the tables. Run it after planner.in_index_order, which
 -- makes sure of that without statistics. The statement reads only sites that have fetches to come.
 --
--- `oldest_due_s` is exact up to `most` queued fetches. If there are more, only the heads of the queues of `heads` sites
--- are looked at beside them. `stalled` sites have fetches that have been due for `stalled_after` seconds although the
--- site's rate would have allowed them; `stalled_fetch` is one of these fetches. `halted` sites have due fetches, and
--- are paused until an operator resumes them; `halted_site` is one of these sites.
+-- `oldest_due_s` is exact up to `most` queued fetches, and `oldest_due_fetch` is that fetch. If there are more, only the
+-- heads of the queues of `heads` sites are looked at beside them. `stalled` sites have fetches that have been due for
+-- `stalled_after` seconds although the site's rate would have allowed them; `stalled_fetch` is one of these fetches.
+-- `halted` sites have due fetches, and are paused until an operator resumes them; `halted_site` is one of these sites.
 --
 -- clock   the database's time
 -- queued  queued fetches
@@ -15,12 +15,13 @@
 -- site    sites that dispatch looks at, or that have fetches which become due
 -- held_site  how many of these sites are held, by state
 -- head    the first queued fetch of each of `heads` sites that dispatch looks at
+-- oldest  the fetch that has been due for longest
 -- stalled the heads that could have started
 -- halted  the sites whose heads start only if a person acts
 -- email   e-mails that are pending, claimed, sending or unknown
--- newest  the newest e-mails
--- hour    the history's numbers of e-mails that ended, and that failed, within the last hour; empty unless at least
---         `failing_least`, and one in `failing_share`, have failed
+-- newest  the newest e-mails, and whether they ended within an hour
+-- hourly  the history's numbers of e-mails that were sent, that failed, and that ended, within the last hour
+-- hour    the last two of these; empty unless at least `failing_least`, and one in `failing_share`, have failed
 -- behind  the history's numbers of slots of the last minutes, and of slots that passed before a fetcher took them;
 --         empty unless at least `missed_least`, and one in `missed_share`, have passed
 -- failing the most frequent failure among the newest e-mails that failed within the last hour: its kind, and one of its
@@ -28,7 +29,7 @@
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS MATERIALIZED (
-    SELECT not_before
+    SELECT id, not_before
     FROM weir_fetches_fetch
     WHERE state = 'queued'
     ORDER BY site_id, priority DESC, not_before, id
@@ -91,6 +92,12 @@ WITH clock AS MATERIALIZED (
         AND max_concurrency IS NULL
 ), halted AS MATERIALIZED (
     SELECT name FROM head, clock WHERE not_before <= now AND held_until >= %(forever)s
+), oldest AS MATERIALIZED (
+    SELECT due.id, due.not_before
+    FROM (SELECT id, not_before FROM queued UNION ALL SELECT id, not_before FROM head) AS due, clock
+    WHERE due.not_before <= now
+    ORDER BY due.not_before, due.id
+    LIMIT 1
 ), email AS MATERIALIZED (
     (
         SELECT state, next_attempt_at AS since
@@ -108,13 +115,20 @@ WITH clock AS MATERIALIZED (
         LIMIT %(most)s + 1
     )
 ), newest AS MATERIALIZED (
-    SELECT state FROM weir_mail_email ORDER BY id DESC LIMIT %(most)s
-), hour AS MATERIALIZED (
-    SELECT sum(emails_failed)::bigint AS failed, sum(emails_sent + emails_failed + emails_unknown)::bigint AS ended
+    SELECT state, coalesce(ended_at > statement_timestamp() - interval '1 hour', false) AS is_of_hour
+    FROM weir_mail_email
+    ORDER BY id DESC
+    LIMIT %(most)s
+), hourly AS MATERIALIZED (
+    SELECT
+        sum(emails_sent)::bigint AS sent, sum(emails_failed)::bigint AS failed,
+        sum(emails_sent + emails_failed + emails_unknown)::bigint AS ended
     FROM weir_history_minute
     WHERE minute > statement_timestamp() - interval '1 hour'
-    HAVING sum(emails_failed) >= %(failing_least)s
-        AND sum(emails_failed) * %(failing_share)s >= sum(emails_sent + emails_failed + emails_unknown)
+), hour AS MATERIALIZED (
+    SELECT failed, ended
+    FROM hourly
+    WHERE failed >= %(failing_least)s AND failed * %(failing_share)s >= ended
 ), behind AS MATERIALIZED (
     SELECT sum(slots_missed)::bigint AS missed, sum(slots_used + slots_given_back + slots_missed)::bigint AS slots
     FROM weir_history_minute
@@ -143,11 +157,8 @@ SELECT
     (SELECT count(*) FROM ended WHERE state = 'done') AS done,
     (SELECT count(*) FROM ended WHERE state = 'failed') AS failed,
     (SELECT count(*) FROM ended WHERE state = 'cancelled') AS cancelled,
-    (
-        SELECT extract(epoch FROM now - min(not_before))::float8
-        FROM (SELECT not_before FROM queued UNION ALL SELECT not_before FROM head) AS due
-        WHERE not_before <= now
-    ) AS oldest_due_s,
+    (SELECT extract(epoch FROM now - not_before)::float8 FROM oldest) AS oldest_due_s,
+    (SELECT id FROM oldest) AS oldest_due_fetch,
     (SELECT count(*) FROM site) AS sites,
     coalesce((SELECT sites FROM held_site WHERE state = 'paused'), 0) AS paused,
     coalesce((SELECT sites FROM held_site WHERE state = 'backed off'), 0) AS backed_off,
@@ -169,11 +180,20 @@ SELECT
     ) AS flushed_s,
     (SELECT count(*) FROM email WHERE state = 'pending') AS pending,
     (SELECT count(*) FROM email WHERE state IN ('claimed', 'sending')) AS sending,
+    (SELECT count(*) FROM email WHERE state = 'claimed') AS claimed,
     (SELECT count(*) FROM email WHERE state = 'unknown') AS unknown,
     (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'pending') AS oldest_pending_s,
     (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'unknown') AS oldest_unknown_s,
     (SELECT count(*) FROM newest WHERE state = 'sent') AS sent,
     (SELECT count(*) FROM newest WHERE state = 'failed') AS not_sent,
+    (SELECT least(greatest(
+        (SELECT count(*) FROM newest WHERE state = 'sent' AND is_of_hour),
+        (SELECT sent FROM hourly WHERE (SELECT count(*) FROM newest) = %(most)s)
+    ), %(most)s + 1)) AS sent_hour,
+    (SELECT least(greatest(
+        (SELECT count(*) FROM newest WHERE state = 'failed' AND is_of_hour),
+        (SELECT failed FROM hourly WHERE (SELECT count(*) FROM newest) = %(most)s)
+    ), %(most)s + 1)) AS failed_hour,
     (SELECT failed FROM hour) AS failing,
     (SELECT ended FROM hour) AS failing_of,
     (SELECT kind FROM failing) AS failing_kind,
