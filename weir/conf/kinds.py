@@ -30,6 +30,7 @@ MALFORMED = "malformed"  # the type of a pydantic error whose message is the who
 KeyName = Literal["", "integer", "uuid", "text"]
 
 _REDIS_PREFIX = re.compile(r"[\w.-]{1,32}", re.ASCII)
+_DOCS_URL = re.compile(r"https?://[^\s*]+\*[^\s*]*", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -95,6 +96,13 @@ def _seconds(value: object) -> float:
 def _rate(text: str) -> str:
     if text:  # a setting that may be empty has the empty text as its default
         parse_rate(text)
+    return text
+
+
+def _docs_url(value: object) -> str:
+    text = str(value).strip()
+    if text and not _DOCS_URL.fullmatch(text):
+        raise ValueError
     return text
 
 
@@ -206,6 +214,11 @@ Ports = Annotated[
     BeforeValidator(_parts),
     AfterValidator(_ports),
     Wanted("ports and ranges of ports with commas between them, such as 80,443,8000-8099"),
+]
+DocsURL = Annotated[
+    str,
+    BeforeValidator(_docs_url),
+    Wanted("a URL with * in place of a page's name, such as https://docs.example/weir/*.html"),
 ]
 UserKeyName = Annotated[KeyName, one_of(KeyName), Wanted("integer, uuid or text")]
 Path = Annotated[str, BeforeValidator(_path)]

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from weir.conf.groups import SettingsGroup
-from weir.conf.kinds import Flag, Path, Shown, Texts
+from weir.conf.kinds import DocsURL, Flag, Path, Shown, Texts
 
 
 class Monitoring(SettingsGroup):
@@ -42,4 +42,9 @@ class Operators(SettingsGroup):
     WEIR_OPS_READ_ONLY: Flag = Field(
         default=False,
         description="Operators change nothing, whatever their permissions. What web code asks for goes on.",
+    )
+    WEIR_DOCS_URL: DocsURL = Field(
+        default="",
+        description="Where you publish Weir's documentation, with `*` for a page's name: "
+        "`https://docs.example/weir/*.html`. The Overview then links to runbooks.",
     )

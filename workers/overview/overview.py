@@ -27,6 +27,8 @@ FAILING_SHARE: Final = 10  # at least one in this many e-mails that ended has fa
 MISSED_WITHIN_S: Final = 300.0  # the newest minute is rolled up a minute later
 MISSED_LEAST: Final = 100  # slots; a killed fetcher misses a few
 MISSED_SHARE: Final = 10  # at least one in this many slots was missed
+LATE_S: Final = 600.0  # an e-mail that is due for longer needs a person
+FEW: Final = 3  # how many sites, and kinds of e-mails, are named
 STALLED_AFTER_S: Final = 15.0  # longer than the lease of a lost message
 
 
@@ -49,8 +51,10 @@ class Numbers(NamedTuple):
     unreachable: int
     stalled: int  # sites at which due fetches do not start, although nothing is known to be in their way
     stalled_fetch: int | None
+    stalled_sites: list[str]  # up to FEW of them, those first whose fetches have waited longest
     halted: int  # sites with due fetches that are paused until an operator resumes them
     halted_site: str | None
+    halted_sites: list[str]  # as above
     missed: int | None  # slots of the last minutes that passed before a fetcher took them; None if that is not many
     missed_of: int | None
     doubts: int
@@ -62,6 +66,8 @@ class Numbers(NamedTuple):
     unknown: int
     oldest_pending_s: float | None  # since it was due; below 0 if it is not due yet
     oldest_unknown_s: float | None
+    late_kinds: list[str]  # this and the next: the kinds of most e-mails that are late, and unknown, up to FEW
+    unknown_kinds: list[str]
     sent: int  # this and the next: of the newest MOST e-mails
     not_sent: int  # failed
     sent_hour: int  # this and the next: in the last hour; of more than MOST e-mails, as the history knows it
@@ -109,6 +115,8 @@ def count() -> Numbers:
             "missed_least": MISSED_LEAST,
             "missed_share": MISSED_SHARE,
             "stalled_after": STALLED_AFTER_S,
+            "late": LATE_S,
+            "few": FEW,
             "forever": PAUSED_FOREVER,
             "recovered_within": RECOVERED_WITHIN_S,
         }

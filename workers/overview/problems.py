@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 from django.template.defaultfilters import pluralize
@@ -11,7 +12,7 @@ from weir.ratelimit.site_names import as_argument
 from weir.workers import schedule, ticks
 from weir.workers.cli.terminal import span
 from weir.workers.overview.locks import LockHolder
-from weir.workers.overview.overview import MOST, Overview
+from weir.workers.overview.overview import LATE_S, MOST, Numbers, Overview
 from weir.workers.processes import kinds
 from weir.workers.processes.status import by_kind
 
@@ -26,9 +27,42 @@ NEEDED: Final = {  # for each kind of process: its name, and what does not happe
     "mailer": ("mailer", "no e-mail is sent"),
     "worker": ("worker of the queue default", "no task of yours runs"),
 }
+# For kinds of processes: the alarm in whose runbook it is said what to do without one; for others, WeirQueueSilent.
+RUNBOOKS: Final = {"beat": "WeirBeatSilent", "fetcher": "WeirNoFetcher", "mailer": "WeirNoMailer"}
 LONGEST_REPLY: Final = 200  # characters of a mail server's reply
 MOST_NAMED: Final = 5  # how many silent processes have a sentence of their own
-LATE_S: Final = 600.0  # an e-mail that is due for longer needs a person
+
+
+class TargetKind(Enum):
+    """What a person acts on, or looks at. The value of a target names it."""
+
+    FETCH = "fetch"  # by its id
+    SITE = "site"
+    PAUSED_SITE = "paused site"  # to resume it
+    SITES = "sites"  # those with fetches to come, by their state
+    EMAILS = "e-mails"  # by their state, and their kind if `of` names one
+    EMAIL_KIND = "kind of e-mail"  # to pause it
+    PROCESSES = "processes"
+
+
+class Target(NamedTuple):
+    """Where a person does something about a problem, or sees more of it. Pages know the way to each kind of target."""
+
+    kind: TargetKind
+    value: str = ""
+    of: str = ""
+
+
+class Section(NamedTuple):
+    """A section of the documentation: its page, without a suffix, and its heading."""
+
+    page: str
+    heading: str
+
+    @property
+    def anchor(self) -> str:
+        """Return the name of the section in links."""
+        return self.heading.lower().replace(" ", "-")
 
 
 class PersonNeeded(NamedTuple):
@@ -36,16 +70,22 @@ class PersonNeeded(NamedTuple):
 
     text: str  # one sentence
     next_step: str  # a command line, or words
+    runbook: Section
+    targets: Sequence[Target] = ()  # the first is what the problem is about; others are some of its sites or kinds
+
+
+PROCESSES: Final = [Target(TargetKind.PROCESSES)]
+BROKER_LOST: Final = Section("operations", "When the broker is lost")
 
 
 def problems(seen: Overview) -> Iterator[PersonNeeded]:
     """Yield what needs a person; a problem that stops more comes first."""
     if seen.broker_remedy:
         text = f"The broker answers, and refuses what it is told ({seen.broker_error}): workers hear of nothing."
-        yield PersonNeeded(text, seen.broker_remedy)
+        yield PersonNeeded(text, seen.broker_remedy, BROKER_LOST)
     elif seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
-        yield PersonNeeded(text, "start it, or correct its URL")
+        yield PersonNeeded(text, "start it, or correct its URL", BROKER_LOST)
     yield from held_up(seen.holders)
     yield from _forgotten(seen)
     yield from _processes(seen)
@@ -70,7 +110,8 @@ def held_up(holders: Sequence[LockHolder]) -> Iterator[PersonNeeded]:
     for holder in holders:
         if not holder.pid:
             text = "A transaction that is prepared holds a lock for which others wait."
-            yield PersonNeeded(text, "SELECT * FROM pg_prepared_xacts, and COMMIT or ROLLBACK PREPARED")
+            next_step = "SELECT * FROM pg_prepared_xacts, and COMMIT or ROLLBACK PREPARED"
+            yield PersonNeeded(text, next_step, _alarm("WeirOldSnapshot"))
             continue
         what = ", ".join(filter(None, (holder.application_name, f"role {holder.role}", holder.state)))
         text = f"Process {holder.pid} of PostgreSQL ({what}) holds a lock"
@@ -80,38 +121,43 @@ def held_up(holders: Sequence[LockHolder]) -> Iterator[PersonNeeded]:
         if holder.open_s is not None:
             text += f"; its transaction is open for {span(holder.open_s)}"
         next_step = f"end what it does there; where need be, SELECT pg_terminate_backend({holder.pid})"
-        yield PersonNeeded(f"{text}.", next_step)
+        yield PersonNeeded(f"{text}.", next_step, _alarm("WeirOldSnapshot"))
 
 
 def _forgotten(seen: Overview) -> Iterator[PersonNeeded]:
     numbers = seen.numbers
     if numbers.closed_because:
         text = f"Nothing is granted until that is settled: {numbers.closed_because}"
-        yield PersonNeeded(text, "wait; manage.py recover, if that takes longer than a minute")
+        next_step = "wait; manage.py recover, if that takes longer than a minute"
+        yield PersonNeeded(text, next_step, _alarm("WeirGateClosed"))
     elif numbers.recovered_at:
         at = f"{numbers.recovered_at:%Y-%m-%d %H:%M:%S} UTC"
         emails = f"{numbers.recovered_emails:,} e-mail{pluralize(numbers.recovered_emails or 0)}"
         text = f"{numbers.recovered_because} Weir recovered from that at {at}; {emails} became unknown."
-        yield PersonNeeded(text, "docs/operations.md, A database that forgets")
+        next_step = "docs/operations.md, A database that forgets"
+        yield PersonNeeded(text, next_step, _alarm("WeirRecovered"), [Target(TargetKind.EMAILS, "unknown")])
 
 
 def _processes(seen: Overview) -> Iterator[PersonNeeded]:
     if not seen.processes:
-        yield PersonNeeded("No process is known: nothing runs.", "make up, or what manage.py weir_processes prints")
+        next_step = "make up, or what manage.py weir_processes prints"
+        yield PersonNeeded("No process is known: nothing runs.", next_step, _alarm("WeirQueueSilent"), PROCESSES)
         return
     alive = by_kind(process for process in seen.processes if process.runs)
     for kind, (name, without) in needed().items():
         if kind not in alive:
-            yield PersonNeeded(f"No {name} is alive: {without}.", "manage.py processes")
+            runbook = _alarm(RUNBOOKS.get(kind, "WeirQueueSilent"))
+            yield PersonNeeded(f"No {name} is alive: {without}.", "manage.py processes", runbook, PROCESSES)
     silent = [
         process
         for process in seen.processes
         if process.state == "silent" and any(kind in alive for kind in process.kinds)
     ]
-    for process in silent[:MOST_NAMED]:
-        yield PersonNeeded(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
+    texts = [f"{process.name} has been silent for {span(process.silent_s)}." for process in silent[:MOST_NAMED]]
     if more := len(silent[MOST_NAMED:]):
-        yield PersonNeeded(f"{more:,} more process{pluralize(more, ' is,es are')} silent.", "manage.py processes")
+        texts.append(f"{more:,} more process{pluralize(more, ' is,es are')} silent.")
+    for text in texts:
+        yield PersonNeeded(text, "manage.py processes", _alarm("WeirProcessSilent"), PROCESSES)
 
 
 def _queues(seen: Overview) -> Iterator[PersonNeeded]:
@@ -119,28 +165,36 @@ def _queues(seen: Overview) -> Iterator[PersonNeeded]:
     for queue, messages in seen.messages.items():
         if messages > limits.get(queue, MOST):
             text = f"{messages:,} messages wait in the queue {queue}: its workers are down, or too few."
-            yield PersonNeeded(text, "manage.py processes")
+            yield PersonNeeded(text, "manage.py processes", _alarm("WeirMessagesPileUp"), PROCESSES)
 
 
 def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
     numbers = seen.numbers
     if numbers.missed:
-        text = (
-            f"Fetchers are behind: of {numbers.missed_of:,} slots of the last minutes, {numbers.missed:,} passed before"
-        )
-        yield PersonNeeded(
-            f"{text} one took them.", "start more fetchers (docs/how-to/scale-out.md), or see what slows them"
-        )
+        text = f"Fetchers are behind: of {numbers.missed_of:,} slots of the last minutes, {numbers.missed:,} passed "
+        next_step = "start more fetchers (docs/how-to/scale-out.md), or see what slows them"
+        yield PersonNeeded(f"{text}before one took them.", next_step, _alarm("WeirSlotsMissed"), PROCESSES)
     if numbers.stalled:
         sites = f"{shown(numbers.stalled)} site{pluralize(numbers.stalled)}"
         text = f"Due fetches of {sites} do not start, though their rate would allow it."
-        yield PersonNeeded(text, f"manage.py fetches why {numbers.stalled_fetch}")
+        targets = [Target(TargetKind.FETCH, str(numbers.stalled_fetch))]
+        targets += [Target(TargetKind.SITE, name) for name in numbers.stalled_sites]
+        yield PersonNeeded(text, f"manage.py fetches why {numbers.stalled_fetch}", _alarm("WeirSitesStalled"), targets)
+    if numbers.halted:
+        yield _halted(numbers)
+
+
+def _halted(numbers: Numbers) -> PersonNeeded:
+    targets = [Target(TargetKind.PAUSED_SITE, name) for name in numbers.halted_sites]
     if numbers.halted == 1:
         text = f"Due fetches wait until an operator resumes {numbers.halted_site}, which is paused."
-        yield PersonNeeded(text, f"manage.py sites resume {as_argument(numbers.halted_site or '')}")
-    elif numbers.halted:
-        text = f"Due fetches of {shown(numbers.halted)} sites wait until an operator resumes these, which are paused."
-        yield PersonNeeded(text, "manage.py sites list")
+        next_step = f"manage.py sites resume {as_argument(numbers.halted_site or '')}"
+    else:
+        sites = f"{shown(numbers.halted)} sites"
+        text = f"Due fetches of {sites} wait until an operator resumes these, which are paused."
+        next_step = "manage.py sites list"
+        targets.insert(0, Target(TargetKind.SITES, "paused"))
+    return PersonNeeded(text, next_step, _alarm("WeirSitesHalted"), targets)
 
 
 def _emails(seen: Overview) -> Iterator[PersonNeeded]:
@@ -148,15 +202,34 @@ def _emails(seen: Overview) -> Iterator[PersonNeeded]:
     if numbers.unknown:
         emails = f"{shown(numbers.unknown)} e-mail{pluralize(numbers.unknown)}"
         text = f"{emails} may have arrived or not, the oldest for {span(numbers.oldest_unknown_s or 0)}."
-        yield PersonNeeded(text, "manage.py emails list")
+        targets = _of_kinds("unknown", numbers.unknown_kinds)
+        yield PersonNeeded(text, "manage.py emails list", _alarm("WeirEmailsUnknown"), targets)
     if numbers.failing:
-        text = f"{numbers.failing:,} of {numbers.failing_of:,} e-mails that ended in the last hour failed"
-        command = "manage.py emails list --state failed"
-        if numbers.failing_kind:
-            reply = Truncator(" ".join((numbers.failing_reply or "").split())).chars(LONGEST_REPLY)
-            text += f", most of the kind {numbers.failing_kind} with the reply: {reply}"
-            command += f" --kind {shlex.quote(numbers.failing_kind)}"
-        yield PersonNeeded(f"{text.rstrip('.')}.", f"{command}; when the cause is mended, manage.py emails resend")
+        yield _failing(numbers)
     if (numbers.oldest_pending_s or 0) > LATE_S:
         text = f"E-mails wait for the mail server, the oldest for {span(numbers.oldest_pending_s or 0)}."
-        yield PersonNeeded(text, "manage.py emails list --state pending")
+        targets = _of_kinds("pending", numbers.late_kinds)
+        yield PersonNeeded(text, "manage.py emails list --state pending", _alarm("WeirEmailsWait"), targets)
+
+
+def _failing(numbers: Numbers) -> PersonNeeded:
+    text = f"{numbers.failing:,} of {numbers.failing_of:,} e-mails that ended in the last hour failed"
+    command = "manage.py emails list --state failed"
+    targets = [Target(TargetKind.EMAILS, "failed", numbers.failing_kind or "")]
+    if numbers.failing_kind:
+        reply = Truncator(" ".join((numbers.failing_reply or "").split())).chars(LONGEST_REPLY)
+        text += f", most of the kind {numbers.failing_kind} with the reply: {reply}"
+        command += f" --kind {shlex.quote(numbers.failing_kind)}"
+        targets.append(Target(TargetKind.EMAIL_KIND, numbers.failing_kind))
+    next_step = f"{command}; when the cause is mended, manage.py emails resend"
+    return PersonNeeded(f"{text.rstrip('.')}.", next_step, _alarm("WeirEmailsFail"), targets)
+
+
+def _of_kinds(state: str, named: Sequence[str]) -> list[Target]:
+    """Return the e-mails of the state, and those of each of these kinds."""
+    return [Target(TargetKind.EMAILS, state), *(Target(TargetKind.EMAILS, state, kind) for kind in named)]
+
+
+def _alarm(name: str) -> Section:
+    """Return the runbook of the alarm with this name."""
+    return Section("runbooks", name)

@@ -8,9 +8,11 @@ from uuid import uuid4
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from project.logins import links
 from tests.integration.conftest import database_now
+from tests.integration.ops.conftest import Forget
 from weir.ops.views.overview import MOST_PROCESSES
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
@@ -126,3 +128,55 @@ def test_the_oldest_due_fetch_is_one_click_away(operator: Client) -> None:
     oldest = Fetch.objects.order_by("-pk")[0]
     Fetch.objects.filter(pk=oldest.pk).update(not_before=database_now() - timedelta(minutes=5))
     assert f'<a href="/fetches/{oldest.pk}/">the oldest due for 5m 0' in operator.get("/").text
+
+
+def needs(page: str) -> list[tuple[str, str]]:
+    """Return the links of all problems: their paths and words."""
+    return re.findall(r'<a href="([^"]+)">([^<]+)', page.partition('class="needs"')[2].partition("</section>")[0])
+
+
+def test_each_problem_leads_to_where_somebody_does_something_about_it(operator: Client) -> None:
+    """The worst sites and kinds are named: what has waited longest, and what there is most of."""
+    names = [f"{letter}.example" for letter in "abcdefg"]
+    for name in names:
+        site_settings.set_rate(name, "1/s")
+    request_fetches(f"http://{name}/" for name in names)
+    for minutes, fetch in enumerate(Fetch.objects.order_by("pk"), 1):
+        Fetch.objects.filter(pk=fetch.pk).update(not_before=database_now() - timedelta(minutes=minutes))
+    for name in names[:4]:
+        site_settings.pause(name)
+    long_ago = database_now() - timedelta(hours=2)
+    unknown = {"state": "unknown", "sending_since": long_ago, "phase": "after dot", "last_reply": "reset by peer"}
+    for number, kind in enumerate(["note", "a&b/c d", "note", "news", "list", "list"]):
+        Email.objects.create(kind=kind, key=str(number), message_id=str(number), claim_token=uuid4(), **unknown)
+    Email.objects.create(kind="news", key="late", message_id="late", next_attempt_at=long_ago)
+    stalled = Fetch.objects.get(site__name="e.example")
+    processes = [("#processes", "The processes")]
+
+    led = needs(operator.get("/").text)
+
+    assert led == [
+        *processes,
+        (f"/fetches/{stalled.pk}/", f"Why fetch {stalled.pk} waits"),
+        *((f"/sites/{name}/", f"The site {name}") for name in ("g.example", "f.example", "e.example")),
+        ("/sites/?state=paused&amp;fetches=to+come", "The paused sites with fetches to come"),
+        *((f"/sites/{name}/resume/", f"Resume {name}") for name in ("d.example", "c.example", "b.example")),
+        ("/emails/?state=unknown&amp;kind=", "The unknown e-mails"),
+        ("/emails/?state=unknown&amp;kind=list", "The unknown e-mails of list"),
+        ("/emails/?state=unknown&amp;kind=note", "The unknown e-mails of note"),
+        ("/emails/?state=unknown&amp;kind=a%26b%2Fc+d", "The unknown e-mails of a&amp;b/c d"),
+        ("/emails/?state=pending&amp;kind=", "The pending e-mails"),
+        ("/emails/?state=pending&amp;kind=news", "The pending e-mails of news"),
+    ]
+    assert [path for path, _ in led if path[0] == "/" and operator.get(unescape(path)).status_code != 200] == []
+
+
+def test_the_runbook_of_a_problem_is_named_and_linked_where_it_is_published(
+    operator: Client, forget: Forget, settings: Settings
+) -> None:
+    """By any suffix."""
+    assert "<code>docs/runbooks.md#weirqueuesilent</code>" in operator.get("/").text
+    settings.WEIR_DOCS_URL = "https://docs.example/weir/*.html"
+    forget()
+    link = '<a href="https://docs.example/weir/runbooks.html#weirqueuesilent">Runbook: WeirQueueSilent</a>'
+    assert link in operator.get("/").text

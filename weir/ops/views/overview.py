@@ -9,8 +9,9 @@ from django.http import HttpRequest
 from weir.ops import histories
 from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import OverviewSnapshot
+from weir.ops.views.leads import ShownProblem, shown
 from weir.workers.overview.overview import Overview, overview
-from weir.workers.overview.problems import PersonNeeded, problems
+from weir.workers.overview.problems import problems
 from weir.workers.processes.status import ProcessStatus
 
 EVERY_S: Final = 2
@@ -24,7 +25,7 @@ class _Now:
     """The content of the page, with a row for as many processes as fit on a screen, and the number of the others."""
 
     seen: Overview
-    problems: list[PersonNeeded]
+    problems: list[ShownProblem]
     held: list[tuple[str, int]]  # how many sites with fetches to come are in each state in which nothing starts
     processes: list[ProcessStatus]
     others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" if each has a row
@@ -35,7 +36,7 @@ def _now() -> _Now:
     listed = sorted(seen.processes, key=lambda process: ORDER.index(process.state))
     return _Now(
         seen=seen,
-        problems=list(problems(seen)),
+        problems=[shown(problem) for problem in problems(seen)],
         held=[(state, getattr(seen.numbers, state.replace(" ", "_"))) for state in HELD],
         processes=listed[:MOST_PROCESSES],
         others=_others(listed[MOST_PROCESSES:]),

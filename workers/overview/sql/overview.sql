@@ -7,6 +7,8 @@
 -- heads of the queues of `heads` sites are looked at beside them. `stalled` sites have fetches that have been due for
 -- `stalled_after` seconds although the site's rate would have allowed them; `stalled_fetch` is one of these fetches.
 -- `halted` sites have due fetches, and are paused until an operator resumes them; `halted_site` is one of these sites.
+-- Up to `few` of the stalled sites, of the halted ones, and of the kinds of e-mails that need a person are named, those
+-- first whose fetches have waited longest, and of which there are most.
 --
 -- clock   the database's time
 -- queued  queued fetches
@@ -20,6 +22,7 @@
 -- halted  the sites whose heads start only if a person acts
 -- email   e-mails that are pending, claimed, sending or unknown
 -- newest  the newest e-mails, and whether they ended within an hour
+-- needy   the kinds of the oldest e-mails that are unknown, and of those that have been due for longer than `late`
 -- hourly  the history's numbers of e-mails that were sent, that failed, and that ended, within the last hour
 -- hour    the last two of these; empty unless at least `failing_least`, and one in `failing_share`, have failed
 -- behind  the history's numbers of slots of the last minutes, and of slots that passed before a fetcher took them;
@@ -86,12 +89,12 @@ WITH clock AS MATERIALIZED (
         LIMIT 1
     ) AS job
 ), stalled AS MATERIALIZED (
-    SELECT id
+    SELECT id, name, greatest(not_before, next_start, held_until) AS since
     FROM head, clock
     WHERE greatest(not_before, next_start, held_until) < now - make_interval(secs => %(stalled_after)s::float8)
         AND max_concurrency IS NULL
 ), halted AS MATERIALIZED (
-    SELECT name FROM head, clock WHERE not_before <= now AND held_until >= %(forever)s
+    SELECT name, not_before AS since FROM head, clock WHERE not_before <= now AND held_until >= %(forever)s
 ), oldest AS MATERIALIZED (
     SELECT due.id, due.not_before
     FROM (SELECT id, not_before FROM queued UNION ALL SELECT id, not_before FROM head) AS due, clock
@@ -114,6 +117,26 @@ WITH clock AS MATERIALIZED (
         ORDER BY state DESC, sending_since
         LIMIT %(most)s + 1
     )
+), needy AS MATERIALIZED (
+    SELECT state, kind, count(*) AS emails
+    FROM (
+        (
+            SELECT state, kind
+            FROM weir_mail_email
+            WHERE state = 'unknown'
+            ORDER BY sending_since
+            LIMIT %(heads)s
+        )
+        UNION ALL
+        (
+            SELECT state, kind
+            FROM weir_mail_email
+            WHERE state = 'pending' AND next_attempt_at < statement_timestamp() - make_interval(secs => %(late)s::float8)
+            ORDER BY next_attempt_at, id
+            LIMIT %(heads)s
+        )
+    ) AS oldest
+    GROUP BY state, kind
 ), newest AS MATERIALIZED (
     SELECT state, coalesce(ended_at > statement_timestamp() - interval '1 hour', false) AS is_of_hour
     FROM weir_mail_email
@@ -166,8 +189,10 @@ SELECT
     coalesce((SELECT sites FROM held_site WHERE state = 'unreachable'), 0) AS unreachable,
     (SELECT count(*) FROM stalled) AS stalled,
     (SELECT min(id) FROM stalled) AS stalled_fetch,
+    ARRAY(SELECT name FROM stalled ORDER BY since, name LIMIT %(few)s) AS stalled_sites,
     (SELECT count(*) FROM halted) AS halted,
     (SELECT min(name) FROM halted) AS halted_site,
+    ARRAY(SELECT name FROM halted ORDER BY since, name LIMIT %(few)s) AS halted_sites,
     (SELECT missed FROM behind) AS missed,
     (SELECT slots FROM behind) AS missed_of,
     (SELECT count(*) FROM (SELECT FROM weir_notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,
@@ -184,6 +209,8 @@ SELECT
     (SELECT count(*) FROM email WHERE state = 'unknown') AS unknown,
     (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'pending') AS oldest_pending_s,
     (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'unknown') AS oldest_unknown_s,
+    ARRAY(SELECT kind FROM needy WHERE state = 'pending' ORDER BY emails DESC, kind LIMIT %(few)s) AS late_kinds,
+    ARRAY(SELECT kind FROM needy WHERE state = 'unknown' ORDER BY emails DESC, kind LIMIT %(few)s) AS unknown_kinds,
     (SELECT count(*) FROM newest WHERE state = 'sent') AS sent,
     (SELECT count(*) FROM newest WHERE state = 'failed') AS not_sent,
     (SELECT least(greatest(

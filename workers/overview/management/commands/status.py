@@ -14,7 +14,7 @@ from weir.workers.cli.actions import ExactCommand
 from weir.workers.cli.terminal import span
 from weir.workers.overview import locks
 from weir.workers.overview.overview import Overview, overview
-from weir.workers.overview.problems import PersonNeeded, held_up, problems, shown
+from weir.workers.overview.problems import PersonNeeded, Section, held_up, problems, shown
 from weir.workers.processes.status import by_kind
 
 NEEDS_A_PERSON = 1  # the exit status
@@ -70,7 +70,8 @@ def _as_text(seen: Overview, found: Sequence[PersonNeeded]) -> Iterator[str]:
 def _locked() -> list[PersonNeeded]:
     """Return what needs a person if a table is locked, so that nothing can be counted: the holders of locks."""
     text = f"Nothing was counted: a table has been locked for longer than {LOCK_S:g} s."
-    return [PersonNeeded(text, "see who holds it"), *held_up(locks.holders(after_s=0, exclusive=True))]
+    locked = PersonNeeded(text, "see who holds it", Section("runbooks", "WeirOldSnapshot"))
+    return [locked, *held_up(locks.holders(after_s=0, exclusive=True))]
 
 
 def _sentences(found: Sequence[PersonNeeded]) -> Iterator[str]:

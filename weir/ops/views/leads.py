@@ -1,0 +1,71 @@
+"""Leads: what the first page shows of a problem, with links to where a person does something about it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from weir.conf import settings
+from weir.ops.views.sites import TO_COME
+from weir.workers.overview.problems import PersonNeeded, Section, Target, TargetKind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """A link. Its words, which may quote a stranger, say where it leads."""
+
+    url: str
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownProblem:
+    """A problem, with links to its targets, and its runbook: a link, or where the documentation has it."""
+
+    text: str
+    next_step: str
+    links: Sequence[Link]
+    runbook: Link | str
+
+
+def shown(problem: PersonNeeded) -> ShownProblem:
+    """Return what a page shows of the problem."""
+    return ShownProblem(
+        text=problem.text,
+        next_step=problem.next_step,
+        links=[_link(target) for target in problem.targets],
+        runbook=_runbook(problem.runbook),
+    )
+
+
+def _link(target: Target) -> Link:  # noqa: PLR0911  one for each kind
+    value = target.value
+    match target.kind:
+        case TargetKind.FETCH:
+            return Link(url=reverse("weir_ops:fetch", args=[value]), words=f"Why fetch {value} waits")
+        case TargetKind.SITE:
+            return Link(url=reverse("weir_ops:site", args=[value]), words=f"The site {value}")
+        case TargetKind.PAUSED_SITE:
+            return Link(url=reverse("weir_ops:site-act", args=[value, "resume"]), words=f"Resume {value}")
+        case TargetKind.SITES:
+            query = {"state": value, "fetches": TO_COME}
+            return Link(url=_list("sites", query), words=f"The {value} sites with fetches to come")
+        case TargetKind.EMAILS:
+            words = f"The {value} e-mails of {target.of}" if target.of else f"The {value} e-mails"
+            return Link(url=_list("emails", {"state": value, "kind": target.of}), words=words)
+        case TargetKind.EMAIL_KIND:
+            return Link(url=reverse("weir_ops:kind-act", args=[value, "pause"]), words=f"Pause {value}")
+        case TargetKind.PROCESSES:
+            return Link(url="#processes", words="The processes")
+
+
+def _list(name: str, query: dict[str, str]) -> str:
+    return f"{reverse(f'weir_ops:{name}')}?{urlencode(query)}"
+
+
+def _runbook(section: Section) -> Link | str:
+    if not settings.WEIR_DOCS_URL:
+        return f"docs/{section.page}.md#{section.anchor}"
+    page = settings.WEIR_DOCS_URL.replace("*", section.page)
+    return Link(url=f"{page}#{section.anchor}", words=f"Runbook: {section.heading}")
