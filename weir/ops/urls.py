@@ -6,7 +6,7 @@ Include them where you like: `path("weir/", include("weir.ops.urls"))`. They are
 from django.urls import path, re_path
 
 from weir.ops.metrics.views import metrics
-from weir.ops.views import acting, audit, emails, exports, fetches, overview, previews, sites, unread
+from weir.ops.views import acting, audit, emails, exports, fetches, overview, previews, search, sites, unread
 from weir.postgres.own_commits import leave_commits_to
 
 app_name = "weir_ops"
@@ -21,6 +21,7 @@ urlpatterns = [
     path("emails/<int:email_id>/", emails.show, name="email"),
     path("emails/<int:email_id>/html/", previews.html, name="email-html"),
     path("audit/", audit.show_list, name="audit"),
+    path("search/", search.show, name="search"),
     path("sites/<str:target>/<slug:what>/", acting.site, name="site-act"),
     path("fetches/<int:target>/<slug:what>/", acting.fetch, name="fetch-act"),
     path("emails/<int:target>/<slug:what>/", acting.email, name="email-act"),

@@ -36,6 +36,8 @@ PAGES: Final = {
     "email": "/emails/{email}/",
     "email, rendered": "/emails/{rendered}/",
     "audit": "/audit/",
+    "search": "/search/?q=%3Cscript",
+    "search, nothing": "/search/?q=nobody%3Cscript%3E",
     "site-act": f"/sites/{SITE}/set/",
     "fetch-act": "/fetches/{queued}/cancel/",
     "email-act": "/emails/{email}/correct/",
@@ -60,11 +62,12 @@ SHOW_MARKUP: Final = (
     "email",
     "email, rendered",
     "audit",
+    "search",
     "forbidden",
 )
 NO_PAGES: Final = {"email-html"}  # what a frame shows, which is a stranger's: test_email_frame.py
 # Kept up to date by a script. The others have none: they are the same without.
-LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found"}
+LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found", "search", "search, nothing"}
 # Leaves three rows of each kind: a hundred that differ only in their words take axe, and the Tab key, seconds.
 OF_EACH_KIND: Final = """() => { for (const body of document.querySelectorAll("tbody")) { const seen = {};
     for (const row of [...body.rows]) {
@@ -277,6 +280,21 @@ def test_fetches_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
         page.keyboard.press("Enter")
         page.wait_for_url("**/fetches/*/")
         expect(page.get_by_role("heading", name="What became of it")).to_be_visible()
+
+
+def test_search_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
+    """From any page, without a script: to a site by a part of its name, to nothing, and to a list."""
+    with tabs.opened(web.operator, script=False) as tab:
+        page = tab.page
+        page.goto("/unread/")
+        _type(page, "A number, URL, site", "site.exam", "Enter")
+        page.wait_for_url(f"**/sites/{SITE}/")
+        _type(page, "A number, URL, site", "9" * 18, "Enter")
+        expect(page.get_by_text("You may search for")).to_be_visible()
+        _type(page, "A number, URL, site", ".example", "Enter")
+        _tab_to(page, page.get_by_role("link", name="Sites: the whole list"))
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/sites/?search=.example&sort=name")
 
 
 def _tab_to(page: Page, target: Any) -> None:

@@ -13,7 +13,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from project.logins import links
 from tests.integration.plans import explain, plan_of, rows_read, rows_read_by
+from weir.ops.views import search
 from weir.postgres import planner, short_paginator
 from weir.workers.mail import kinds
 from weir.workers.mail.maintenance import forgetting
@@ -192,6 +194,15 @@ def test_a_page_of_the_admin_counts_no_further_than_its_bound(query: dict[str, s
             assert cursor.fetchone() == ("off",)
 
     assert read_by(listed) <= COUNTED
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize("text", ["kim", "kim.4711", "4711", "<4711@shop.example>", "nobody"])
+def test_the_search_field_reads_what_it_shows(text: str) -> None:
+    """By an index, however many there are."""
+    client = Client()
+    client.force_login(links.operator())
+    assert read_by(lambda: client.get("/search/", {"q": text})) <= 3 * (search.MOST + 1)
 
 
 @pytest.mark.usefixtures("_many")

@@ -23,7 +23,7 @@ FILTERS = PageFilters(
     Text(name="site", label="Site"),
     Text(name="error", label="Error contains"),
     Text(name="status", label="Status"),
-    Text(name="url", label="URL, * at its end for any"),
+    Text(name="url", label="URL, * at its end for any", longest=fetch_filters.LONGEST_TEXT),
     Text(name="since", label="Ended since"),
     Text(name="until", label="Ended until"),
 )

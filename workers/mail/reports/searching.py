@@ -15,10 +15,10 @@ def to(emails: QuerySet[Email], address: str) -> QuerySet[Email]:
     return found.order_by(LOWER_RECIPIENT, "pk")
 
 
-def matching(emails: QuerySet[Email], text: str) -> QuerySet[Email]:
+def matching(emails: QuerySet[Email], text: str, *, most: int = MOST_FOUND) -> QuerySet[Email]:
     """Return the e-mails whose address begins with the text, or whose key or Message-ID is the text.
 
-    Each of these three ways finds at most MOST_FOUND. Each is a short query of its own: in one query, PostgreSQL would
+    Each of these three ways finds at most `most`. Each is a short query of its own: in one query, PostgreSQL would
     read the table in the order of the list if it expected many matches.
     """
     angled = f"<{text.strip('<>')}>"
@@ -27,5 +27,5 @@ def matching(emails: QuerySet[Email], text: str) -> QuerySet[Email]:
         Email.objects.filter(kind__in=kinds.names(), key=text).order_by("kind"),
         Email.objects.filter(message_id=angled).order_by("message_id"),
     )
-    found = {pk for way in ways for pk in way.values_list("pk", flat=True)[:MOST_FOUND]}
+    found = {pk for way in ways for pk in way.values_list("pk", flat=True)[:most]}
     return emails.filter(pk__in=found)

@@ -1,0 +1,150 @@
+"""The search field leads from what an operator has at hand to its page."""
+
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.test import Client
+
+from project.logins import links
+from weir.ops.views import search
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.models import Fetch
+from weir.workers.mail.models import Email
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+
+@pytest.fixture
+def operator() -> Client:
+    """Return a browser in which the operator is signed in."""
+    client = Client()
+    client.force_login(links.operator())
+    return client
+
+
+def email(key: str, to: str, message_id: str = "<1@shop.example>", **state: Any) -> Email:
+    return Email.objects.create(kind="order.shipped", key=key, recipient=to, message_id=message_id, **state)
+
+
+def led(client: Client, text: str) -> str | list[str]:
+    """Return where a search leads at once, or else the paths that it shows."""
+    answer = client.get("/search/", {"q": text})
+    if answer.status_code == 302:
+        return answer["Location"]
+    assert answer.status_code == 200
+    content = answer.text.partition("<main")[2]
+    return [unescape(part.partition('"')[0]) for part in content.split('<a href="')[1:]]
+
+
+def test_one_hit_leads_straight_to_its_page(operator: Client) -> None:
+    """Whatever names it, in upper or lower case, or only its beginning."""
+    fetch = request_fetch("https://shop.example/tea?cup=1")
+    robin = email("A-1", "Robin.Tee@Customers.example")
+    fetch_page, email_page = f"/fetches/{fetch.pk}/", f"/emails/{robin.pk}/"
+    Fetch.objects.filter(pk=fetch.pk).update(id=fetch.pk + 1_000)  # no e-mail has this number
+    fetch_page = f"/fetches/{fetch.pk + 1_000}/"
+    for text in (
+        str(fetch.pk + 1_000),
+        f"#{fetch.pk + 1_000}",
+        "https://shop.example/tea?cup=1",
+        "shop.example/tea",
+        "https://sh",
+    ):
+        assert led(operator, text) == fetch_page, text
+    for text in ("robin", "ROBIN.tee@customers.example", "A-1", "<1@shop.example>", "1@shop.example"):
+        assert led(operator, f" {text} ") == email_page, text
+    for text in ("shop.example", "SHOP.example", "shop", ".example", "http://shop.example/nothing/like/it"):
+        assert led(operator, text) == "/sites/shop.example/", text
+
+
+def test_what_has_hits_of_several_kinds_is_shown_as_links(operator: Client) -> None:
+    """A number may be that of a fetch and of an e-mail; a site's name wins over longer ones."""
+    fetch, other = request_fetch("https://shop.example/"), email("7", "shop@x.example")
+    Email.objects.filter(pk=other.pk).update(id=fetch.pk)
+    assert led(operator, str(fetch.pk)) == [f"/fetches/{fetch.pk}/", f"/emails/{fetch.pk}/"]
+    assert led(operator, "shop") == ["/sites/shop.example/", f"/emails/{fetch.pk}/"]
+    site_settings.set_rate("shop.example.org", "1/s")
+    assert led(operator, "shop.example") == "/sites/shop.example/"
+    assert led(operator, "shop.") == ["/sites/shop.example/", "/sites/shop.example.org/"]
+
+
+def test_of_many_hits_a_few_are_shown_with_the_list_of_all(operator: Client) -> None:
+    """The list has the filter on."""
+    request_fetches(f"http://{number}.example/page" for number in range(search.MOST + 2))
+    request_fetches(f"http://0.example/page/{number}" for number in range(search.MOST + 2))
+    for number in range(search.MOST + 2):
+        email(f"K-{number}", f"kim+{number}@x.example")
+    *sites, all_sites = led(operator, ".example")
+    *emails, all_emails = led(operator, "kim+")
+    *fetches, all_fetches = led(operator, "0.example/page/")
+    assert len(sites) == len(emails) == len(fetches) == search.MOST
+    assert (all_sites, all_emails) == ("/sites/?search=.example&sort=name", "/emails/?state=&to=kim%2B")
+    assert all_fetches == "/fetches/?url=http%3A%2F%2F0.example%2Fpage%2F%2A"
+    for path in (all_sites, all_emails, all_fetches):
+        assert operator.get(path).text.count('<tr><th scope="row">') == search.MOST + 2, path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nobody",
+        "999",
+        "9" * 5_000,
+        "x" * 9_000,
+        "http://[::1",
+        "//",
+        "a b*",
+        "\0",
+        ".",
+        "<script>alert(1)</script>",
+    ],
+)
+def test_where_nothing_is_found_the_page_says_what_may_be_searched_for(operator: Client, text: str) -> None:
+    """Whatever was typed."""
+    answer = operator.get("/search/", {"q": text})
+    assert answer.status_code == 200
+    assert "the number of a fetch or an e-mail" in answer.text
+    assert ("Nothing is found." in answer.text) == bool(text.strip("\0"))
+    assert "<script>alert" not in answer.text
+    assert "Content-Security-Policy" in answer
+
+
+def test_a_question_that_takes_too_long_is_said_and_the_others_are_answered(operator: Client) -> None:
+    """Nor does a single hit lead anywhere: there may be others."""
+    request_fetch("https://shop.example/")
+
+    def away(*_arguments: object, **_named: object) -> Iterator[object]:
+        raise OperationalError
+
+    with patch.object(search.searching, "matching", away):
+        answer = operator.get("/search/", {"q": "shop"})
+    assert answer.status_code == 200
+    assert "PostgreSQL does not answer." in answer.text
+    assert 'href="/sites/shop.example/"' in answer.text
+
+
+def test_only_who_may_see_the_pages_searches() -> None:
+    """Others learn nothing, and have no field."""
+    request_fetch("https://shop.example/")
+    assert Client().get("/search/?q=shop")["Location"] == "/sign-in/?next=/search/%3Fq%3Dshop"
+    kim = Client()
+    kim.force_login(User.objects.create_user("kim"))
+    refused = kim.get("/search/?q=shop")
+    assert refused.status_code == 403
+    assert 'name="q"' not in refused.text
+
+
+def test_the_field_is_on_each_page_and_keeps_what_was_typed(operator: Client) -> None:
+    """On those with a form, and those that are not there, too."""
+    site_settings.set_rate("a.example", "1/s")
+    for path in ("/", "/fetches/", "/sites/a.example/", "/sites/a.example/pause/", "/sites/nowhere.example/"):
+        assert operator.get(path).text.count('action="/search/"') == 1, path
+    assert 'value="&quot;tea&quot;"' in operator.get("/search/", {"q": '"tea"'}).text
+    assert operator.post("/search/").status_code == 405
