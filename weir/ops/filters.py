@@ -24,21 +24,28 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One of some values, or "" for any of them. Other text in the URL counts as the default."""
+    """One of some values, or "" for any of them. Other text in the URL counts as the default.
+
+    A default that yields holds only while no other field is filled in: else nothing would be found by a name that is
+    typed into another field, though it is there.
+    """
 
     name: str
     label: str
     values: Sequence[str] | Callable[[], Sequence[str]]
     default: str = ""
+    yields: bool = False
 
     @property
     def options(self) -> Sequence[str]:
         return self.values() if callable(self.values) else self.values
 
     def read(self, value: str | None) -> str:
-        if value is None:
-            return self.default
-        return value if value in ("", *self.options) else self.default
+        return value if value is not None and self.is_chosen(value) else self.default
+
+    def is_chosen(self, value: str | None) -> bool:
+        """Return whether the text in the URL is a choice: "" is one, too."""
+        return value in ("", *self.options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +55,7 @@ class Chosen:
     filters: "PageFilters"
     values: Mapping[str, str]
     cursor: str = ""
+    left_open: frozenset[str] = frozenset()  # the fields whose default yields, and that were not chosen
 
     def __iter__(self) -> Iterator[tuple[Text | Choice, str]]:
         return ((each, self.values[each.name]) for each in self.filters.fields)
@@ -63,7 +71,13 @@ class Chosen:
 
     def query(self, cursor: str = "") -> str:
         """Return the query string of the list's page that begins at the cursor."""
-        return urlencode({**self.values, **({CURSOR: cursor} if cursor else {})})
+        values = {name: value for name, value in self.values.items() if name not in self.left_open}
+        return urlencode({**values, **({CURSOR: cursor} if cursor else {})})
+
+    def widened(self, name: str) -> str:
+        """Return the query string of the list with any value of this field; "" if no other field narrows the list."""
+        others = {other: value for other, value in self.values.items() if value and other != name}
+        return urlencode({name: "", **others}) if self.values[name] and others else ""
 
 
 @dataclass(frozen=True, init=False)
@@ -78,4 +92,9 @@ class PageFilters:
     def read(self, query: Mapping[str, str]) -> Chosen:
         """Return the values in the URL's query."""
         values = {each.name: each.read(query.get(each.name)) for each in self.fields}
-        return Chosen(filters=self, values=values, cursor=query.get(CURSOR, "")[:LONGEST_CURSOR])
+        yielding = [each for each in self.fields if isinstance(each, Choice) and each.yields]
+        left_open = frozenset(each.name for each in yielding if not each.is_chosen(query.get(each.name)))
+        if any(value for name, value in values.items() if name not in left_open):
+            values |= dict.fromkeys(left_open, "")
+        cursor = query.get(CURSOR, "")[:LONGEST_CURSOR]
+        return Chosen(filters=self, values=values, cursor=cursor, left_open=left_open)

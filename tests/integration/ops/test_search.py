@@ -1,5 +1,6 @@
 """The search field leads from what an operator has at hand to its page."""
 
+import re
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
@@ -148,3 +149,16 @@ def test_the_field_is_on_each_page_and_keeps_what_was_typed(operator: Client) ->
         assert operator.get(path).text.count('action="/search/"') == 1, path
     assert 'value="&quot;tea&quot;"' in operator.get("/search/", {"q": '"tea"'}).text
     assert operator.post("/search/").status_code == 405
+
+
+def test_a_recipient_who_is_typed_into_the_list_of_e_mails_is_found(operator: Client) -> None:
+    """As a browser sends the form, without a look at its field of states. What is chosen there stays."""
+    robin = email("A-1", "robin@customers.example")
+    row = f'href="/emails/{robin.pk}/"'
+    [usual] = re.findall(r'<select name="state"><option value="([^"]*)" selected>', operator.get("/emails/").text)
+    assert row not in operator.get("/emails/").text
+    assert row in operator.get("/emails/", {"state": usual, "kind": "", "to": "robin", "within": ""}).text
+    missed = operator.get("/emails/?state=sent&to=robin").text
+    assert row not in missed
+    assert '<a href="?state=&amp;to=robin">Look in any state</a>' in missed
+    assert row in operator.get("/emails/?state=&to=robin").text

@@ -1,5 +1,6 @@
 """Filters: what a URL says is bounded, known, and said again in the links of the list."""
 
+import pytest
 from django.http import QueryDict
 
 from weir.ops.filters import Choice, PageFilters, Text
@@ -47,3 +48,39 @@ def test_the_form_gets_its_fields_with_their_values() -> None:
     """In their order."""
     found = [(each.name, value) for each, value in FILTERS.read(QueryDict("search=a"))]
     assert found == [("search", "a"), ("state", ""), ("sort", "backlog")]
+
+
+UNKNOWN = PageFilters(
+    Choice(name="state", label="State", values=("unknown", "sent"), default="unknown", yields=True),
+    Choice(name="kind", label="Kind", values=("news",)),
+    Text(name="to", label="To"),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "state", "said"),
+    [
+        ("", "unknown", "kind=&to="),
+        ("state=-&kind=&to=", "unknown", "kind=&to="),
+        ("state=-&kind=&to=+", "unknown", "kind=&to="),
+        ("to=robin", "", "kind=&to=robin"),
+        ("state=-&kind=&to=robin", "", "kind=&to=robin"),
+        ("kind=news", "", "kind=news&to="),
+        ("kind=gone", "unknown", "kind=&to="),
+        ("state=unknown&to=robin", "unknown", "state=unknown&kind=&to=robin"),
+        ("state=sent&to=robin", "sent", "state=sent&kind=&to=robin"),
+        ("state=&to=", "", "state=&kind=&to="),
+    ],
+)
+def test_a_default_that_yields_holds_while_nothing_else_is_given(query: str, state: str, said: str) -> None:
+    """What the visitor chose stays. The next page says again what was said."""
+    chosen = UNKNOWN.read(QueryDict(query))
+    assert (chosen.values["state"], chosen.query()) == (state, said)
+    assert UNKNOWN.read(QueryDict(chosen.query("x"))).values == chosen.values
+
+
+def test_a_list_in_which_nothing_is_found_may_be_widened() -> None:
+    """Where it is narrowed by something else, too."""
+    assert UNKNOWN.read(QueryDict("state=sent&to=a%26b&after=x")).widened("state") == "state=&to=a%26b"
+    assert UNKNOWN.read(QueryDict("state=sent")).widened("state") == ""
+    assert UNKNOWN.read(QueryDict("to=robin")).widened("state") == ""

@@ -21,7 +21,13 @@ from weir.workers.mail.reports.why import goes_by, why
 
 WITHIN = {"1h": counts.HOUR, "1d": counts.DAY}
 FILTERS = PageFilters(
-    Choice(name="state", label="State", values=[state.value for state in EmailState], default=EmailState.UNKNOWN.value),
+    Choice(
+        name="state",
+        label="State",
+        values=[state.value for state in EmailState],
+        default=EmailState.UNKNOWN.value,
+        yields=True,
+    ),
     Choice(name="kind", label="Kind", values=kinds.names),
     Text(name="to", label="Recipient begins with"),
     Choice(name="within", label="Ended within", values=list(WITHIN)),
@@ -59,7 +65,7 @@ def show_list(request: HttpRequest) -> OpsPage:
         return listing.page(wanted, chosen.cursor)
 
     numbers, seen = _all_numbers.get(done(request), _numbers), _lists.get((chosen.key, done(request)), found)
-    shows = {"numbers": numbers, "chosen": chosen, "list": seen}
+    shows = {"numbers": numbers, "chosen": chosen, "list": seen, "in_any_state": chosen.widened("state")}
     return OpsPage(
         template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows
     )
