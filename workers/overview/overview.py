@@ -42,6 +42,8 @@ class Numbers(NamedTuple):
     done: int  # this and the next two: fetches that ended within the last hour, of the newest MOST
     failed: int
     cancelled: int
+    failed_because: dict[str, int]  # the FEW most frequent causes of the newest HEADS that failed; how errors begin
+    ended_per_s: float  # fetches that ended in the last minute, or of the newest MOST, a second
     oldest_due_s: float | None
     oldest_due_fetch: int | None
     sites: int  # sites with fetches to come

@@ -113,13 +113,40 @@ def test_each_number_leads_to_the_list_that_it_counts(operator: Client) -> None:
     led = [(unescape(path), int(number), words) for path, number, words in COUNTED.findall(operator.get("/").text)]
     assert [(number, words) for path, number, words in led if path != "/unread/"] == [
         (1, "fetched in the last hour"), (9, "queued"), (1, "reserved"), (1, "running"),
-        (2, "failed"), (1, "cancelled"), (9, "with fetches to come"), (1, "paused"), (1, "backed off"),
+        (2, "failed"), (1, "cancelled"), (2, "refused…"), (9, "with fetches to come"), (1, "paused"), (1, "backed off"),
         (1, "resting"), (2, "unreachable"),
         (3, "unknown: a person decides"), (1, "pending"), (1, "claimed"), (2, "sending"), (4, "sent"), (2, "failed"),
     ]  # fmt: skip
     rows = {path: operator.get(path).text.count('<tr><th scope="row">') for path, _, _ in led if path != "/unread/"}
     assert rows == {path: number for path, number, _ in led if path != "/unread/"}
     assert operator.get("/unread/").status_code == 200
+
+
+def test_what_failed_is_counted_by_its_cause(operator: Client) -> None:
+    """By what the errors have in common; each cause leads to its fetches."""
+    errors = [
+        *["the site answered 503 (attempt 5 of 5)"] * 3,
+        "the site answered 500 (attempt 5 of 5)",
+        "connection refused by 192.0.2.7 port 9 (ECONNREFUSED): no server listens there (attempt 5 of 5)",
+        "connection refused by ::1 port 9 (ECONNREFUSED): no server listens there (attempt 5 of 5)",
+        "connection refused by ::2 port 9 (ECONNREFUSED): no server listens there (attempt 5 of 5)",
+        *["gaierror: [Errno -2] Name or service not known"] * 2,
+        "10.0.0.1 is private; WEIR_FETCH_ALLOW_NETS can allow its network",
+    ]
+    request_fetches(f"http://{number}.example/" for number in range(len(errors)))
+    ended_at = database_now() - timedelta(seconds=5)
+    for fetch, error in zip(Fetch.objects.order_by("pk"), errors, strict=True):
+        Fetch.objects.filter(pk=fetch.pk).update(state="failed", error=error, finished_at=ended_at)
+
+    page = operator.get("/").text
+
+    causes = [(path, number, words) for path, number, words in COUNTED.findall(page) if words.endswith("…")]
+    assert [(number, words) for _, number, words in causes] == [
+        ("3", "connection refused by…"), ("3", "the site answered 503…"), ("2", "gaierror…"),
+    ]  # fmt: skip
+    rows = [operator.get(unescape(path)).text.count('<tr><th scope="row">') for path, _, _ in causes]
+    assert rows == [3, 3, 2]
+    assert '<a href="/fetches/?since=1m">0.2 a second ended in the last minute</a>' in page
 
 
 def test_the_oldest_due_fetch_is_one_click_away(operator: Client) -> None:

@@ -317,6 +317,19 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
     assert Site.objects.count() == many
 
 
+def test_what_is_more_than_is_counted_is_known_from_the_newest_and_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many fetches ended a second, of those that were counted; and how many e-mails were sent in the hour."""
+    request_fetches([f"http://{number}.example/" for number in range(20)])
+    Fetch.objects.update(state="cancelled", finished_at=database_now() - timedelta(seconds=1))
+    fail(20, "note", "550 No")
+    have_ended(2, sent=70, failed=80)
+    assert count().ended_per_s == pytest.approx(20 / 60)
+    assert (count().sent_hour, count().failed_hour) == (0, 20)
+    monkeypatch.setattr("weir.workers.overview.overview.MOST", 10)
+    assert 11 / 60 < count().ended_per_s <= 11
+    assert (count().sent_hour, count().failed_hour) == (11, 11)
+
+
 @pytest.mark.usefixtures("alive")
 @pytest.mark.parametrize(
     ("minutes_ago", "missed", "needs_somebody"), [(2, 120, True), (2, 99, False), (2, 101, False), (9, 120, False)]

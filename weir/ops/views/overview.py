@@ -10,7 +10,7 @@ from weir.ops import histories
 from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import OverviewSnapshot
 from weir.ops.views.leads import ShownProblem, shown
-from weir.workers.overview.overview import Overview, overview
+from weir.workers.overview.overview import HEADS, Overview, overview
 from weir.workers.overview.problems import problems
 from weir.workers.processes.status import ProcessStatus
 
@@ -26,6 +26,7 @@ class _Now:
 
     seen: Overview
     problems: list[ShownProblem]
+    judged: int  # of how many of the newest failed fetches the causes are known
     held: list[tuple[str, int]]  # how many sites with fetches to come are in each state in which nothing starts
     processes: list[ProcessStatus]
     others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" if each has a row
@@ -37,6 +38,7 @@ def _now() -> _Now:
     return _Now(
         seen=seen,
         problems=[shown(problem) for problem in problems(seen)],
+        judged=HEADS,
         held=[(state, getattr(seen.numbers, state.replace(" ", "_"))) for state in HELD],
         processes=listed[:MOST_PROCESSES],
         others=_others(listed[MOST_PROCESSES:]),

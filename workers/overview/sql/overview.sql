@@ -13,7 +13,9 @@
 -- clock   the database's time
 -- queued  queued fetches
 -- held    fetches that have a slot
--- ended   fetches that ended within an hour, the newest first
+-- ended   fetches that ended within an hour, the newest first, with the beginning of their errors
+-- cause   why the newest `heads` of those that failed have failed: what the errors say in front of a name, a number or a
+--         quotation, but with the status of an answer
 -- site    sites that dispatch looks at, or that have fetches which become due
 -- held_site  how many of these sites are held, by state
 -- head    the first queued fetch of each of `heads` sites that dispatch looks at
@@ -44,11 +46,16 @@ WITH clock AS MATERIALIZED (
     ORDER BY site_id, lease_until
     LIMIT %(most)s + 1
 ), ended AS MATERIALIZED (
-    SELECT state
+    SELECT state, finished_at, CASE WHEN state = 'failed' THEN left(error, 100) END AS error
     FROM weir_fetches_fetch
     WHERE finished_at BETWEEN statement_timestamp() - interval '1 hour' AND 'infinity'
     ORDER BY finished_at DESC
     LIMIT %(most)s + 1
+), cause AS MATERIALIZED (
+    SELECT coalesce(
+        nullif(rtrim(substring(error FROM '^(?:the site answered [0-9]{3}|[^0-9:;,''"(/]*)')), ''), left(error, 30)
+    ) AS cause
+    FROM (SELECT error FROM ended WHERE state = 'failed' LIMIT %(heads)s) AS failed
 ), site AS MATERIALIZED (
     (
         SELECT
@@ -180,6 +187,20 @@ SELECT
     (SELECT count(*) FROM ended WHERE state = 'done') AS done,
     (SELECT count(*) FROM ended WHERE state = 'failed') AS failed,
     (SELECT count(*) FROM ended WHERE state = 'cancelled') AS cancelled,
+    (
+        SELECT coalesce(json_object_agg(cause, failed ORDER BY failed DESC, cause), '{}')
+        FROM (
+            SELECT cause, count(*) AS failed FROM cause GROUP BY cause ORDER BY failed DESC, cause LIMIT %(few)s
+        ) AS most_frequent
+    ) AS failed_because,
+    (
+        SELECT
+            count(*) FILTER (WHERE finished_at > now - interval '1 minute')::float8 / CASE
+                WHEN count(*) <= %(most)s THEN 60
+                ELSE least(60, greatest(1, extract(epoch FROM now - min(finished_at))))
+            END
+        FROM ended
+    ) AS ended_per_s,
     (SELECT extract(epoch FROM now - not_before)::float8 FROM oldest) AS oldest_due_s,
     (SELECT id FROM oldest) AS oldest_due_fetch,
     (SELECT count(*) FROM site) AS sites,
