@@ -40,6 +40,8 @@ def visits(size: Size) -> Iterator[Visit]:
     yield from _pages("emails", "/emails/", _of_emails(size))
     for state in ("pending", "unknown", "sent"):
         yield Visit(name=f"email_{state}", path=f"/emails/{_middle(Email.objects.filter(state=state))}/")
+    for text in (NOBODY, "site-", f"http://{FIRST_SITE}/", "customer."):
+        yield Visit(name=f"search?q={text}", path=f"/search/?{urlencode({'q': text})}", is_live=False)
     yield Visit(name="metrics", path="/metrics", is_live=False)
     yield Visit(name="sign_in", path="/sign-in/", is_live=False)
 
@@ -58,6 +60,7 @@ def _of_sites(size: Size) -> list[dict[str, str]]:
         {},
         *({"sort": sort} for sort in ("name", "refusals")),
         *({"state": state} for state in ("paused", "unreachable", "idle")),
+        {"state": "paused", "fetches": "to come"},
         {"state": "idle", "sort": "name"},
         *({"search": search, "sort": sort} for search in (NOBODY, f".{NOBODY}") for sort in ("name", "backlog")),
         {"search": NOBODY, "sort": "refusals"},
@@ -107,6 +110,7 @@ def _of_emails(size: Size) -> list[dict[str, str]]:
         {},
         *({"state": state} for state in states),
         *kinds,
+        *({"state": state, "within": "1h"} for state in ("sent", "failed")),
         {"state": "", "to": f"{NOBODY}@"},
         {"state": "", "to": "customer."},
         {"state": "unknown", "to": "customer."},

@@ -218,7 +218,7 @@ Ports = Annotated[
 DocsURL = Annotated[
     str,
     BeforeValidator(_docs_url),
-    Wanted("a URL with * in place of a page's name, such as https://docs.example/weir/*.html"),
+    Wanted("a URL with * in place of a page's name, such as https://docs.example/*.html"),
 ]
 UserKeyName = Annotated[KeyName, one_of(KeyName), Wanted("integer, uuid or text")]
 Path = Annotated[str, BeforeValidator(_path)]

@@ -45,6 +45,5 @@ class Operators(SettingsGroup):
     )
     WEIR_DOCS_URL: DocsURL = Field(
         default="",
-        description="Where you publish Weir's documentation, with `*` for a page's name: "
-        "`https://docs.example/weir/*.html`. The Overview then links to runbooks.",
+        description="Your copy of Weir's documentation, for links to runbooks: such as `https://docs.example/*.html`.",
     )

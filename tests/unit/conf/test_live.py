@@ -35,7 +35,7 @@ RELAY = "smtp://mail.example:25"
         ("WEIR_FETCH_ALLOW_PORTS", "80, 443", ["80", "443"]),
         ("WEIR_FETCH_ALLOW_NETS", (ip_network("10.0.0.0/8"),), ["10.0.0.0/8"]),
         ("WEIR_METRICS_SITES", [], []),
-        ("WEIR_DOCS_URL", " https://docs.example/weir/*.html ", "https://docs.example/weir/*.html"),
+        ("WEIR_DOCS_URL", " https://docs.example/*.html ", "https://docs.example/*.html"),
         ("WEIR_LIVENESS_DIR", Path("/run/weir"), "/run/weir"),
         ("WEIR_METRICS_TOKEN", "t0ken", SecretStr("t0ken")),
         ("WEIR_METRICS_TOKEN", SecretStr("t0ken"), SecretStr("t0ken")),

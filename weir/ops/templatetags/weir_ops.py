@@ -15,6 +15,7 @@ from weir.conf import settings
 from weir.conf.texts.rates import rate_text
 from weir.ops.filters import Chosen
 from weir.ratelimit import site_names
+from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers.cli import terminal
 from weir.workers.fetches.reports.listed_site import SiteStatus
 from weir.workers.mail.actions import kinds

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from weir.ops import actions
-from weir.ops.filters import Choice, PageFilters, Text
+from weir.ops.filters import Choice, Chosen, PageFilters, Text
 from weir.ops.pages import OpsPage, done, page
 from weir.ops.snapshots import Snapshots
 from weir.ops.views import previews
@@ -60,15 +60,19 @@ def show_list(request: HttpRequest) -> OpsPage:
 
     def found() -> listing.EmailsPage:
         planner.by_indexes()
-        of = chosen.values
-        wanted = listing.EmailFilters(state=of["state"], kind=of["kind"], to=of["to"], within=WITHIN.get(of["within"]))
-        return listing.page(wanted, chosen.cursor)
+        return listing.page(wanted(chosen), chosen.cursor)
 
     numbers, seen = _all_numbers.get(done(request), _numbers), _lists.get((chosen.key, done(request)), found)
     shows = {"numbers": numbers, "chosen": chosen, "list": seen, "in_any_state": chosen.widened("state")}
     return OpsPage(
         template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows
     )
+
+
+def wanted(chosen: Chosen) -> listing.EmailFilters:
+    """Return the filters that were chosen."""
+    of = chosen.values
+    return listing.EmailFilters(state=of["state"], kind=of["kind"], to=of["to"], within=WITHIN.get(of["within"]))
 
 
 @page

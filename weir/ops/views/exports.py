@@ -55,7 +55,7 @@ def _fetches(chosen: Chosen) -> Read:
 
 
 def _sites(chosen: Chosen) -> Read:
-    filters = site_list.SiteFilters(**{**chosen.values, "sort": chosen.values["sort"] or "name"})
+    filters = sites.wanted(chosen)
     counted: list[site_list.Backlogs] = []
 
     def read(cursor: str) -> Part:
@@ -67,7 +67,7 @@ def _sites(chosen: Chosen) -> Read:
 
 
 def _emails(chosen: Chosen) -> Read:
-    filters = listing.EmailFilters(**chosen.values)
+    filters = emails.wanted(chosen)
 
     def read(cursor: str) -> Part:
         planner.by_indexes()

@@ -7,7 +7,7 @@ from functools import partial
 from django.http import Http404, HttpRequest
 
 from weir.ops import histories, timelines
-from weir.ops.filters import Choice, PageFilters, Text
+from weir.ops.filters import Choice, Chosen, PageFilters, Text
 from weir.ops.pages import OpsPage, done, page
 from weir.ops.snapshots import OverviewSnapshot, Snapshots, look
 from weir.ratelimit.changing.declared import SETTINGS
@@ -67,18 +67,17 @@ def show_list(request: HttpRequest) -> OpsPage:
     shows: dict[str, object] = {"chosen": chosen, "counted": counted}
     good_for_s = counted.left_s
     if counted.value is not None:
-        found = partial(site_list.site_list, _filters(chosen.values), chosen.cursor or None, counted=counted.value)
+        found = partial(site_list.site_list, wanted(chosen), chosen.cursor or None, counted=counted.value)
         shows["seen"] = seen = _lists.get(chosen.key, found)
         good_for_s = min(good_for_s, seen.left_s)
     return OpsPage(template="weir/ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
 
 
-def _filters(chosen: Mapping[str, str]) -> site_list.SiteFilters:
+def wanted(chosen: Chosen) -> site_list.SiteFilters:
+    """Return the filters that were chosen."""
+    of = chosen.values
     return site_list.SiteFilters(
-        search=chosen["search"],
-        state=chosen["state"],
-        sort=chosen["sort"] or "name",
-        has_backlog=chosen["fetches"] == TO_COME,
+        search=of["search"], state=of["state"], sort=of["sort"] or "name", has_backlog=of["fetches"] == TO_COME
     )
 
 
