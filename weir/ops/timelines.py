@@ -41,6 +41,7 @@ class Picture:
     rows: tuple[TimelineRow, ...]
     ticks: tuple[tuple[float, str], ...]
     now_x: float
+    crop: str  # which part of it a narrow screen shows, in SVG's words: the one with the present
     width: int
     height: int
     alternative: str
@@ -63,6 +64,7 @@ def picture(of: Timeline) -> Picture:
         rows=tuple(rows),
         ticks=tuple((x(at), label) for at, label in _ticks(of)),
         now_x=x(0),
+        crop=("xMinYMid", "xMidYMid", "xMaxYMid")[min(int(x(0) / WIDTH * 3), 2)],
         width=WIDTH,
         height=TOP + len(rows) * ROW + 20,
         alternative=_words(of, rows),

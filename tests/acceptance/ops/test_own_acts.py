@@ -94,7 +94,8 @@ def session() -> str:
 def unknown(number: int) -> int:
     shipping.ship(Order.objects.create(number=str(number), customer_email="kim@example.com").pk)
     Email.objects.filter(state="pending").update(
-        state="unknown", last_reply="lost",
+        state="unknown",
+        last_reply="lost",
         phase="after dot",
         claim_token=uuid4(),
         sending_since="2026-01-01T00:00Z",

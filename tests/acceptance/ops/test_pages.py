@@ -65,7 +65,10 @@ SHOW_MARKUP: Final = (
     "search",
     "forbidden",
 )
-NO_PAGES: Final = {"email-html"}  # what a frame shows, which is a stranger's: test_email_frame.py
+NO_PAGES: Final = {
+    "email-html",  # what a frame shows, which is a stranger's: test_email_frame.py
+    "export",  # a file
+}
 # Kept up to date by a script. The others have none: they are the same without.
 LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found", "search", "search, nothing"}
 # Leaves three rows of each kind: a hundred that differ only in their words take axe, and the Tab key, seconds.
@@ -84,6 +87,15 @@ FOREIGN: Final = r"""() => [
     ...[...document.querySelectorAll("*")].filter((each) => [...each.attributes].some((one) => /^on/.test(one.name))),
 ].map((each) => each.outerHTML.slice(0, 100)).concat(document.title.includes("<script") ? ["title"] : []).concat(
     document.body.innerText.match(/[\u202a-\u202e\u2066-\u2069\u200b\u200e\u200f\x00-\x08\x1b\x7f]/g) ?? [])"""
+NARROW: Final = 360
+# Of a narrow window: lists and drawings of which a part is beside it, and whether the present is.
+OUT_OF_SIGHT: Final = """() => [
+    ...[...document.querySelectorAll(".scroll")].filter((each) => each.scrollWidth > each.clientWidth),
+    ...[...document.querySelectorAll(".timeline .now")].filter((each) => {
+        const { left, right } = each.getBoundingClientRect();
+        return left < 0 || right > innerWidth;
+    }),
+].map((each) => each.outerHTML.slice(0, 200))"""
 STOPS: Final = """[...document.querySelectorAll(
         'a[href], button, input:not([type=hidden]), select, summary, [tabindex="0"]')]
     .filter((each) => each.checkVisibility())"""
@@ -107,6 +119,7 @@ class Visit:
 
     axe: list[str] = field(default_factory=list)
     too_wide: list[str] = field(default_factory=list)
+    out_of_sight: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     headings: list[str] = field(default_factory=list)
     text: str = ""
@@ -140,6 +153,8 @@ def visits(web: Web, tabs: Tabs) -> Visits:
 
 def _look(page: Page, found: Visit, *, script: bool) -> None:
     found.too_wide = too_wide(page, LOOKS if script else [look for look in LOOKS if look[0] == "light"])
+    show(page, "light", NARROW)
+    found.out_of_sight = page.evaluate(OUT_OF_SIGHT)
     if script:
         page.evaluate(OF_EACH_KIND)
         found.axe = axe(page)
@@ -190,8 +205,13 @@ def test_axe_finds_nothing(visits: Visits) -> None:
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_page_is_as_wide_as_the_window(visits: Visits, *, script: bool) -> None:
-    """It does not scroll sideways, whatever strangers wrote; a table does, in its frame."""
+    """It does not scroll sideways, whatever strangers wrote."""
     assert _wrong({name: visits(name, script=script).too_wide for name in (PAGES if script else LIVE)}) == {}
+
+
+def test_a_narrow_window_shows_all_of_a_row(visits: Visits) -> None:
+    """Lists are cards there, and the drawing of slots shows the present."""
+    assert _wrong({name: visits(name).out_of_sight for name in PAGES}) == {}
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])

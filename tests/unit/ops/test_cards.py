@@ -1,0 +1,33 @@
+"""On a narrow screen the rows of a list are cards, whose words are those of the list's head (weir.css)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import weir.ops
+
+OPS = Path(weir.ops.__file__).parent
+TABLE = re.compile(r'<table class="cards (\w+)">.*?<thead>(.*?)</thead>', re.DOTALL)
+HEAD = re.compile(r'<th scope="col"[^>]*>(.*?)</th>')
+LISTS = {
+    name: HEAD.findall(head)[1:]  # the first column is the card's own head
+    for template in OPS.glob("templates/**/*.html")
+    for name, head in TABLE.findall(template.read_text())
+}
+
+
+def test_all_lists_are_meant() -> None:
+    assert LISTS.keys() == {"emails", "entries", "fetches", "kinds", "processes", "repairs", "sites"}
+    assert not [path for path in OPS.glob("templates/**/*.html") if "<table>" in path.read_text()]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_each_value_has_the_word_of_its_column(name: str) -> None:
+    words: dict[int, str] = {}
+    for selectors, word in re.findall(
+        r'^ +(\.[^{]+) \{ content: "([^"]+)"; \}$', (OPS / "static/weir/ops/weir.css").read_text(), re.MULTILINE
+    ):
+        for column in re.findall(rf"\.{name} td:nth-of-type\((\d)\)::before", selectors):
+            words[int(column)] = word
+    assert [words[column] for column in sorted(words)] == LISTS[name]
