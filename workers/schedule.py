@@ -127,6 +127,13 @@ SCHEDULE: Final = (
         app="weir.api",
         queue="weir.maintenance",
     ),
+    ScheduleEntry(
+        name="weir: tell operators",
+        task=task_names.TELL_OPERATORS,
+        every=timedelta(minutes=1),
+        app="weir.workers.overview",
+        queue="weir.maintenance",
+    ),
 )
 
 

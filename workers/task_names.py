@@ -22,6 +22,7 @@ PURGE_EMAILS = "weir.mail.purge"
 ROLL_UP = "weir.history.rollup"
 PURGE_AUDIT = "weir.audit.purge"
 PURGE_API = "weir.api.purge"
+TELL_OPERATORS = "weir.overview.tell_operators"
 HEARTBEAT = "weir.heartbeat"
 
 # The tasks that beat sends, except the heartbeat. Each run does all that is due.
@@ -42,6 +43,7 @@ TICKS = frozenset(
         ROLL_UP,
         PURGE_AUDIT,
         PURGE_API,
+        TELL_OPERATORS,
     }
 )
 OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}

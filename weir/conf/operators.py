@@ -43,6 +43,10 @@ class Operators(SettingsGroup):
         default=False,
         description="Operators change nothing, whatever their permissions. What web code asks for goes on.",
     )
+    WEIR_OPERATORS: Texts = Field(
+        default=[],
+        description="The addresses to which Weir sends an e-mail when something begins to need somebody.",
+    )
     WEIR_DOCS_URL: DocsURL = Field(
         default="",
         description="Your copy of Weir's documentation, for links to runbooks: such as `https://docs.example/*.html`.",
