@@ -70,6 +70,8 @@ def _answer(
             refusal, status = deed.unchanged, 409
     except (acting.NotPermitted, acting.ReadOnly) as error:
         refusal, may, status = str(error), False, 403
+    except acting.Changed as error:  # without a form: the page has to be looked at first
+        refusal, may, status = str(error), False, 409
     except REFUSALS as error:
         refusal, status = str(error), 409
     shows = {"title": deed.title, "deed": deed, "target": target, "form": form, "refusal": refusal, "may": may}
