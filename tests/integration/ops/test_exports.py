@@ -6,8 +6,9 @@ import io
 import json
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
 from django.test.client import AsyncRequestFactory
 
@@ -120,7 +121,9 @@ def test_an_asynchronous_server_reads_it_page_by_page() -> None:
         request = AsyncRequestFactory().get("/fetches/export.jsonl")
         request.user = user
         answer = exports._file(request, "fetches", "jsonl")
-        return [part async for part in answer]  # type: ignore[attr-defined]  # a stream
+        parts = [part async for part in answer]  # type: ignore[attr-defined]  # a stream
+        await sync_to_async(connections.close_all)()  # that of the thread in which it was read
+        return parts
 
     parts = asyncio.run(read_on())
     assert len(parts) >= 3

@@ -63,7 +63,7 @@ def test_each_operator_is_told_once() -> None:
     later()
     assert telling.tell() == 0
     assert [email.recipient for email in told()] == ["ann@example.com", "ben@example.com"]
-    [rendering, _] = [email.rendering.content.tobytes().decode() for email in told()]
+    [rendering, _] = [bytes(email.rendering.content).decode() for email in told()]
     assert "2 e-mails may have arrived or not" in rendering
     assert "manage.py emails list" in rendering
     assert f"Subject: Weir: {OpenProblem.objects.count()} things need somebody" in rendering
@@ -76,10 +76,12 @@ def test_what_comes_again_is_told_again_unless_it_was_gone_for_minutes_only() ->
         later()
         telling.tell()
         kept = list(Email.objects.filter(kind=SHIPPED).values_list("pk", flat=True))
-        Email.objects.filter(pk__in=kept).update(state="sent", sent_at=Now())
+        Email.objects.filter(pk__in=kept).update(state="sent", claim_token=None, sending_since=None, sent_at=Now())
         later(gone_s)
         telling.tell()
-        Email.objects.filter(pk__in=kept).update(state="unknown", sent_at=None)
+        Email.objects.filter(pk__in=kept).update(
+            state="unknown", claim_token=uuid4(), sending_since=Now(), sent_at=None
+        )
         telling.tell()
         later()
         telling.tell()
