@@ -38,14 +38,18 @@ def publish(task_name: str, *arguments: object, unless: Callable[[], bool] | Non
     return _sent(task_name, most_waiting=ticks.MOST_WAKING, args=arguments, **own)
 
 
-def call(task_name: str, *arguments: object) -> bool:
+def call(task_name: str, *arguments: object, headers: Mapping[str, object] | None = None) -> bool:
     """Make a worker run a user's task, as `publish` does. If CELERY_TASK_ALWAYS_EAGER is set, run it in this call.
+
+    The message has these headers beside Celery's own.
 
     A task that runs in this call raises its error if CELERY_TASK_EAGER_PROPAGATES is set, as in Celery. This call then
     also raises NotRegistered if no app has a task of this name.
     """
-    if _takers or not _is_eager():
+    if _takers:
         return publish(task_name, *arguments)
+    if not _is_eager():
+        return _sent(task_name, args=arguments, headers=headers)
     run_here(task_name, arguments)
     return True
 

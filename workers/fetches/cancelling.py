@@ -12,7 +12,7 @@ from weir.postgres import own_commits
 from weir.postgres.statements import Statement
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.workers.fetches.models import Fetch
-from weir.workers.fetches.on_done import COLUMNS, Ended, call_on_done
+from weir.workers.fetches.on_done.calls import COLUMNS, Ended, call_on_done
 
 CANCEL = Statement("cancel", commits=False)
 LOCK_UNFINISHED = Statement("lock_unfinished", commits=False)

@@ -13,10 +13,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
-from celery import Task
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from weir.postgres.moments import in_utc
@@ -25,13 +24,17 @@ from weir.postgres.texts import storable
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import Allowed, allowed_by_settings
-from weir.workers.fetches.models import LONGEST_TASK_NAME, Fetch
-from weir.workers.fetches.on_done import Ended, call_on_done
+from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.on_done.calls import Ended, call_on_done
+from weir.workers.fetches.on_done.names import name_of
 from weir.workers.fetches.requested import RequestedFetches
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
 from weir.workers.tracing import correlation, spans
+
+if TYPE_CHECKING:
+    from celery import Task
 
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
@@ -134,10 +137,11 @@ def request_fetches(
     callers. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
-    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, or an `on_done` of
-    more than 200 characters; TypeError for one text instead of many, an item that is not a text, and a `not_before` or
-    `on_done` of another type; SitesLocked if other transactions block the site of a new host for ten seconds. Nothing
-    is stored then.
+    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, an `on_done` of
+    more than 200 characters, or one that begins with the name of an installed app, which has no such task: a name of
+    another service's task is accepted; TypeError for one text instead of many, an item that is not a text, and a
+    `not_before` or `on_done` of another type; SitesLocked if other transactions block the site of a new host for ten
+    seconds. Nothing is stored then.
 
     The site of a new host is committed immediately, on a connection of its own if a transaction is open, and stays even
     if that transaction rolls back: no caller waits for another caller's transaction.
@@ -154,7 +158,7 @@ def request_fetches(
     common: dict[str, Any] = {
         "priority": priority,
         "max_attempts": max_attempts,
-        "on_done": _task_name(on_done),
+        "on_done": name_of(on_done),
         "revalidate": revalidate,
         "correlation_id": correlation.current(),
     }
@@ -180,16 +184,6 @@ def _texts(urls: Iterable[str]) -> list[str]:
     if others := [place for place, text in enumerate(texts) if not isinstance(text, str)]:
         raise TypeError(f"Each URL must be a str, but item {others[0]} is {texts[others[0]]!r}.")
     return texts
-
-
-def _task_name(on_done: object) -> str:
-    """Return the name of the task to call at the end; empty without one."""
-    name = on_done.name if isinstance(on_done, Task) else on_done or ""
-    if not isinstance(name, str):
-        raise TypeError(f"on_done must be a Celery task or its name, not {on_done!r}.")
-    if len(name) > LONGEST_TASK_NAME:
-        raise ValueError(f"on_done must be of at most {LONGEST_TASK_NAME} characters, not {len(name)}: {name!r}.")
-    return name
 
 
 def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[WantedFetch]:

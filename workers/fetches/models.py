@@ -56,12 +56,7 @@ class Fetch(Traced):
     # reservation waits for that row. The site of a fetch that has ended may be deleted; the site of a queued fetch may
     # be missing for a moment (maintenance/deleted_sites.py). It needs no index: weir_fetch_queue begins with it.
     site = models.ForeignKey(
-        Site,
-        models.PROTECT,
-        null=True,
-        db_constraint=False,
-        db_index=False,
-        help_text="the site of the next hop",
+        Site, models.PROTECT, null=True, db_constraint=False, db_index=False, help_text="the site of the next hop"
     )
     state = models.CharField(max_length=10, choices=FetchState, default=FetchState.QUEUED)
     priority = models.SmallIntegerField(default=0, help_text="higher goes first")
@@ -122,6 +117,7 @@ class Fetch(Traced):
         help_text="the Celery task that is called with the id at the end",
     )
     on_done_called_at = models.DateTimeField(null=True)
+    on_done_again_at = models.DateTimeField(null=True, help_text="when it is called again: a worker knew no such task")
     dedupe_key = models.UUIDField(null=True, help_text="of all fetches with the same key, one may be unfinished")
     is_robots = models.BooleanField(default=False, db_default=False, help_text="a robots.txt that Weir itself asks for")
 
@@ -208,6 +204,10 @@ class Fetch(Traced):
                 fields=["finished_at"],
                 condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True) & ~Q(on_done=""),
                 name="weir_fetch_on_done_due",
+            ),
+            # Sweep, overview: calls of `on_done` whose task a worker did not know.
+            models.Index(
+                fields=["on_done_again_at"], condition=Q(on_done_again_at__isnull=False), name="weir_fetch_called_again"
             ),
             # Fetch list: fetches that ended at a site, in some states, the last end first.
             models.Index(

@@ -11,6 +11,7 @@ from weir.workers import broker_link, task_names
 from weir.workers.fetches import dispatch as dispatching
 from weir.workers.fetches.maintenance import purge as purging
 from weir.workers.fetches.maintenance import sweep as sweeping
+from weir.workers.fetches.on_done import unknown
 from weir.workers.pools import serial
 from weir.workers.tracing import spans
 
@@ -52,6 +53,11 @@ def _load_fetcher(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401  Celer
     """Load all of the fetcher's code before the first message."""
     if broker_link.queue_of(task_names.FETCH_BATCH) in instance.app.amqp.queues.consume_from:
         _fetcher_module()
+
+
+@celeryd_after_setup.connect
+def _keep_calls(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401  as above
+    unknown.keep_calls(instance.consumer)
 
 
 @worker_shutting_down.connect

@@ -31,6 +31,7 @@ NEEDED: Final = {  # for each kind of process: its name, and what does not happe
 RUNBOOKS: Final = {"beat": "WeirBeatSilent", "fetcher": "WeirNoFetcher", "mailer": "WeirNoMailer"}
 LONGEST_REPLY: Final = 200  # characters of a mail server's reply
 MOST_NAMED: Final = 5  # how many silent processes have a sentence of their own
+CALLED_AGAIN: Final = "define this task, and restart the workers of its queue: it is called again every five minutes"
 
 
 class TargetKind(Enum):
@@ -76,6 +77,7 @@ class PersonNeeded(NamedTuple):
 
 PROCESSES: Final = [Target(TargetKind.PROCESSES)]
 BROKER_LOST: Final = Section("operations", "When the broker is lost")
+ON_DONE: Final = Section("how-to/enqueue-from-web-code", "Handle the end")
 
 
 def problems(seen: Overview) -> Iterator[PersonNeeded]:
@@ -182,6 +184,10 @@ def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
         yield PersonNeeded(text, f"manage.py fetches why {numbers.stalled_fetch}", _alarm("WeirSitesStalled"), targets)
     if numbers.halted:
         yield _halted(numbers)
+    if numbers.uncalled:
+        fetches = f"{shown(numbers.uncalled)} fetch{pluralize(numbers.uncalled, ' has,es have')}"
+        text = f"{fetches} ended, and not called on_done, as a worker does not know the task {numbers.uncalled_task}."
+        yield PersonNeeded(text, f"{CALLED_AGAIN}; manage.py doctor says which name is close", ON_DONE)
 
 
 def _halted(numbers: Numbers) -> PersonNeeded:

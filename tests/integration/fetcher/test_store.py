@@ -277,7 +277,7 @@ def test_on_done_is_called_once_the_end_is_stored(final: Any, messages: list[Mes
 def test_a_call_that_the_broker_did_not_take_is_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweep calls again; the result itself is stored."""
     [job] = running(on_done="shop.tasks.arrived")
-    monkeypatch.setattr("weir.workers.fetches.on_done.call", lambda *_arguments: False)
+    monkeypatch.setattr("weir.workers.fetches.on_done.calls.call", lambda *_arguments, **_headers: False)
     store([done(job)])
     fetch = Fetch.objects.get()
     assert (fetch.state, fetch.on_done_called_at) == (FetchState.DONE, None)

@@ -148,6 +148,12 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "a date": ([URL], {"not_before": date(2030, 1, 1)}, TypeError, "must be an aware datetime, not datetime.date"),
     "the year 10000": ([URL], {"not_before": YEAR_10000}, ValueError, "must be in the years 1 to 9999 of UTC, but is"),
     "a long name": ([URL], {"on_done": "t" * 201}, ValueError, "on_done must be of at most 200 characters, not 201"),
+    "no such task": (
+        [URL],
+        {"on_done": "weir.workers.fetches.tasks.arived"},
+        ValueError,
+        "on_done names a task 'weir.workers.fetches.tasks.arived', which the app weir.workers.fetches does not have",
+    ),
     "no task": ([URL], {"on_done": lambda _id: None}, TypeError, "on_done must be a Celery task or its name"),
 }
 

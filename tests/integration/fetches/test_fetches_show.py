@@ -17,6 +17,7 @@ from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Answer
 from weir.workers.fetches.models import Fetch, FetchBody, FetchState
+from weir.workers.fetches.on_done import unknown
 from weir.workers.fetches.reports.fetch_filters import Filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
 
@@ -113,6 +114,8 @@ def test_its_way_is_a_line_in_time_as_far_as_it_is_known() -> None:
     assert "(shop.tasks.fetched is called)" in text
     Fetch.objects.filter(pk=page).update(on_done_called_at=None)
     assert "shop.tasks.fetched is called within seconds" in told(page)
+    unknown.record(page, "shop.tasks.fetched")
+    assert "(expected, shop.tasks.fetched is called again: the worker that got the call does not know" in told(page)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_a_call_is_made_again_until_the_broker_takes_it(monkeypatch: pytest.Monk
     """While the broker is away nothing is noted, so that no call is lost."""
     overdue = ended(seconds_ago=60)
     with monkeypatch.context() as away:
-        away.setattr("weir.workers.fetches.on_done.call", lambda *_arguments: False)
+        away.setattr("weir.workers.fetches.on_done.calls.call", lambda *_arguments, **_headers: False)
         sweep()
     assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is None
     sweep()

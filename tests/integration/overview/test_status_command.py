@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from django.core.management import call_command
 from django.db import connection, connections, transaction
+from django.db.models.functions import Now
 
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.fetching import queue_pages
@@ -22,6 +23,7 @@ from weir.ratelimit.models import Site
 from weir.workers import broker_link
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.on_done import unknown
 from weir.workers.history.models import Minute
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
@@ -137,6 +139,20 @@ def test_a_pause_that_only_a_person_ends_is_a_problem_once_fetches_are_due_there
     resume = "manage.py sites resume a.example"
     assert text.endswith(f"\n\n! Due fetches wait until an operator resumes a.example, which is paused. -> {resume}\n")
     site_settings.pause("a.example", timedelta(hours=1))
+    assert told()[1] == 0
+
+
+@pytest.mark.usefixtures("alive")
+def test_a_task_that_a_worker_does_not_know_needs_a_person() -> None:
+    """It is named, until it is called again."""
+    for task in ("shop.tasks.other", "shop.tasks.arived", "shop.tasks.arived"):
+        unknown.record(request_fetch("not a URL", on_done=task).pk, task)
+    text, status = told()
+    assert status == 1
+    assert (
+        "! 3 fetches have ended, and not called on_done, as a worker does not know the task shop.tasks.arived." in text
+    )
+    Fetch.objects.update(on_done_again_at=None)
     assert told()[1] == 0
 
 
@@ -272,6 +288,7 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
         queue_pages(3)
         ended = Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[: 2 * many])
         ended.update(state=FetchState.DONE, status_code=200, finished_at=database_now())
+        Fetch.objects.filter(finished_at__isnull=False).update(on_done_again_at=Now())
         cursor.execute(
             """
             INSERT INTO weir_mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply)
@@ -311,6 +328,7 @@ def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pyte
         numbers = count()
         assert (numbers.queued, numbers.failing, numbers.failing_reply) == (most + 1, many, "550 No")
         assert numbers.late_kinds == ["k"]
+        assert numbers.uncalled == most + 1
         read = {table: rows - before[table] for table, rows in rows_read().items()}
     assert read.keys() == set(TABLES)
     assert {table: rows for table, rows in read.items() if not 0 < rows <= 3 * (most + 1) + 10} == {}

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management import get_commands, load_command_class
 
-from weir.workers.fetches.reports.why import FetchBlocker
+from weir.workers.fetches.reports.why import CALLED_AGAIN, FetchBlocker
 
-IN_WORDS = frozenset({"", "start more fetchers"})
+IN_WORDS = frozenset({"", "start more fetchers", CALLED_AGAIN})
 
 
 def check_remedy(blocker: FetchBlocker) -> None:

@@ -25,6 +25,7 @@ from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Answer, Event, Failure, Job
 from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState
+from weir.workers.fetches.on_done import unknown
 from weir.workers.fetches.reports.why import UnknownFetch, why
 from weir.workers.fetches.robots import crawl_delays
 from weir.workers.processes.models import Process
@@ -73,6 +74,12 @@ def is_done() -> Made:
 def is_done_and_on_done_waits() -> Made:
     made = ended(answered(200), on_done="shop.tasks.fetched")
     Fetch.objects.update(on_done_called_at=None)
+    return made
+
+
+def is_done_and_no_worker_knows_on_done() -> Made:
+    made = ended(answered(200), on_done="shop.tasks.fetched")
+    unknown.record(made.fetch, "shop.tasks.fetched")
     return made
 
 
@@ -279,6 +286,7 @@ def on_a_broker(monkeypatch: pytest.MonkeyPatch, messages: int | None) -> Made:
 SITUATIONS: list[tuple[Callable[[], Made], str, str]] = [
     (is_done, "ended", "done with status 200"),
     (is_done_and_on_done_waits, "ended", "done with status 200"),
+    (is_done_and_no_worker_knows_on_done, "ended", "done with status 200"),
     (has_failed, "ended", "failed: connection refused"),
     (is_cancelled, "ended", "cancelled"),
     (is_tried_again, "not due", "the site answered 500"),

@@ -24,10 +24,10 @@ from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched
 from tests.integration.mail import shipments
 from weir.workers import broker_link, task_names
-from weir.workers.fetches import on_done
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.on_done import calls as on_done
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner

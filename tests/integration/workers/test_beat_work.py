@@ -72,6 +72,10 @@ def marked() -> None:
         inbox.mark_all_read(reader)
 
 
+def called_again(at: object) -> None:
+    fetch(FetchState.DONE, on_done="shop.done", on_done_called_at=Now(), on_done_again_at=at, **ENDED)
+
+
 HELD = {"slot_id": 1, "lease_until": Now() + SOON}
 ENDED = {"finished_at": Now(), "status_code": 200}
 # For each tick: what there is, whether that is something to do, and what there is.
@@ -91,6 +95,8 @@ SITUATIONS: list[tuple[str, str, bool, Callable[[], object]]] = [
         False,
         lambda: fetch(FetchState.DONE, on_done="shop.done", on_done_called_at=Now(), **ENDED),
     ),
+    (task_names.SWEEP, "to be called again", True, lambda: called_again(Now())),
+    (task_names.SWEEP, "to be called again later", False, lambda: called_again(Now() + SOON)),
     (
         task_names.PUBLISH_POSTPONED,
         "postponed",

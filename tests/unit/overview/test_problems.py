@@ -21,6 +21,7 @@ NOTHING: dict[str, Any] = {
     "stalled_fetch": None,
     "halted_site": None,
     **dict.fromkeys(("stalled_sites", "halted_sites", "late_kinds", "unknown_kinds"), ()),
+    "uncalled_task": None,
     "missed": None,
     "failing_kind": None,
     "failing_reply": None,
@@ -130,6 +131,11 @@ WRONG = [
         seen(halted=2, halted_site="a.example"),
         "Due fetches of 2 sites wait until an operator resumes these, which are paused.",
         "manage.py sites list",
+    ),
+    (
+        seen(uncalled=1, uncalled_task="shop.tasks.arived"),
+        "1 fetch has ended, and not called on_done, as a worker does not know the task shop.tasks.arived.",
+        "define this task, and restart the workers of its queue: it is called again every five minutes; manage.py",
     ),
     (
         seen(unknown=2, oldest_unknown_s=7_500.0),

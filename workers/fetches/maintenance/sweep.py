@@ -5,7 +5,7 @@
 3. Fetches whose host belongs to another site now are moved there (strays.py), and so are those whose site was deleted
    (deleted_sites.py).
 4. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
-5. Calls of `on_done` that were not made are repeated (on_done.py).
+5. Calls of `on_done` that were not made, or whose task a worker did not know, are repeated (on_done/calls.py).
 """
 
 from random import random
@@ -21,7 +21,7 @@ from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import FetchOutcome
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.models import FetchState
-from weir.workers.fetches.on_done import call_overdue
+from weir.workers.fetches.on_done.calls import call_overdue, renew
 from weir.workers.processes import status
 from weir.workers.publish import publish
 
@@ -72,6 +72,7 @@ def sweep() -> int:
     deleted_sites.follow_late()
     if backlog.find_overlooked():
         publish(task_names.DISPATCH)
+    renew()
     call_overdue()
     return taken_back
 

@@ -41,6 +41,7 @@ class FetchOnItsWay(NamedTuple):
     elapsed_ms: float | None
     on_done: str
     on_done_called_at: datetime | None
+    on_done_again_at: datetime | None
     unchanged_from: int | None
     incomplete: str
     correlation_id: str
@@ -132,7 +133,10 @@ def _attempt(row: FetchOnItsWay) -> Iterator[WayStep]:
 def _on_done(row: FetchOnItsWay) -> Iterator[WayStep]:
     if not row.on_done:
         return
-    if row.on_done_called_at is not None:
+    if row.on_done_again_at is not None:
+        text = f"{row.on_done} is called again: the worker that got the call does not know this task"
+        yield WayStep(kind="on_done", at=row.on_done_again_at, text=text, is_expected=True)
+    elif row.on_done_called_at is not None:
         yield WayStep(kind="on_done", at=row.on_done_called_at, text=f"{row.on_done} is called")
     elif row.state in FINAL:
         yield WayStep(kind="on_done", at=None, text=f"{row.on_done} is called within seconds", is_expected=True)

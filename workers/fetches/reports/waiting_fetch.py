@@ -27,6 +27,8 @@ class WaitingFetch(NamedTuple):
     not_before: datetime
     waits_for_robots: bool
     finished_at: datetime | None
+    on_done: str
+    on_done_again_at: datetime | None
     claimed_by: int | None
     lease_until: datetime | None
     slot_start: datetime | None

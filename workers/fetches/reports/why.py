@@ -37,6 +37,7 @@ MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL would compare a larger number with each row, without an index
 SAME_CAUSE = timedelta(seconds=5)  # a fetch that is due so soon after its robots.txt is asked for again waits for that
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
+CALLED_AGAIN = "define this task, and restart the workers of its queue: it is called again every five minutes"
 DISPATCH_SILENT_S = 10.0  # seconds for which a fetch could have had a slot: dispatch runs each second
 FETCHES_NEED = {  # by kind of process: its name, and what does not happen without it
     "fetcher": ("fetcher", "no request is sent"),
@@ -83,7 +84,7 @@ def why(fetch_id: int) -> Why:
         raise UnknownFetch(fetch_id)
     [row] = rows
     if row.state in FINAL:
-        found = [_ended(row)]
+        found = [_ended(row), *_uncalled(row)]
     else:
         known = processes()
         found = [*_outages(known, row), *_of_site(row)]
@@ -110,6 +111,13 @@ def _ended(row: WaitingFetch) -> FetchBlocker:
     error = f": {row.error}" if row.error else ""
     retry = f"manage.py fetches retry {row.id}" if row.state == FetchState.FAILED else ""
     return FetchBlocker(kind="ended", text=f"It has ended: {row.state}{with_status}{error}.", remedy=retry)
+
+
+def _uncalled(row: WaitingFetch) -> Iterator[FetchBlocker]:
+    """Yield what is in the way of the call of `on_done`."""
+    if row.on_done_again_at is not None:
+        text = f"Its on_done was called in vain: the worker that got the call does not know the task {row.on_done}."
+        yield FetchBlocker(kind="on_done", text=text, until=row.on_done_again_at, remedy=CALLED_AGAIN)
 
 
 def _outages(known: Sequence[ProcessStatus], row: WaitingFetch) -> Iterator[FetchBlocker]:

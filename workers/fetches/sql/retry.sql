@@ -25,7 +25,8 @@ WITH failed AS MATERIALIZED (
         redirects = DEFAULT, attempts = DEFAULT, losses = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
         status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,
-        etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, incomplete = DEFAULT, on_done_called_at = NULL
+        etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, incomplete = DEFAULT, on_done_called_at = NULL,
+        on_done_again_at = NULL
     FROM chosen
     WHERE job.id = chosen.id
     RETURNING job.id, job.site_id

@@ -1,5 +1,5 @@
--- Return whether sweep has anything to do: a fetch has not ended, or a call of `on_done` was not made. First row
--- (docs/explanation/sql.md).
+-- Return whether sweep has anything to do: a fetch has not ended, or a call of `on_done` was not made, or is due
+-- to be made again. First row (docs/explanation/sql.md).
 SELECT (
         SELECT id FROM weir_fetches_fetch
         WHERE state = 'queued'
@@ -14,4 +14,13 @@ SELECT (
         WHERE finished_at IS NOT NULL AND on_done_called_at IS NULL AND on_done <> ''
         ORDER BY finished_at
         LIMIT 1
-    ) IS NOT NULL AS has_work
+    ) IS NOT NULL
+    OR coalesce(
+        (
+            SELECT on_done_again_at FROM weir_fetches_fetch
+            WHERE on_done_again_at IS NOT NULL
+            ORDER BY on_done_again_at
+            LIMIT 1
+        ) <= clock_timestamp(),
+        false
+    ) AS has_work

@@ -11,7 +11,7 @@
 SELECT
     job.id, job.state, job.site_id, coalesce(site.name, '') AS site, job.origin, job.attempts, job.max_attempts,
     job.status_code, job.error, job.not_before, job.due_since IS NOT NULL AS waits_for_robots, job.finished_at,
-    job.claimed_by, job.lease_until, slot.start_time AS slot_start, now,
+    job.on_done, job.on_done_again_at, job.claimed_by, job.lease_until, slot.start_time AS slot_start, now,
     site.written_rate, site."interval", site.effective_interval, site.burst, site.max_concurrency, site.paused_until,
     site.backed_off_until, site.refused_until, site.backoff_error, site.backoff_reason, site.backoff_level,
     site.next_start, site.due_at, back_off, back_off IS NOT NULL AND site.is_silent AS is_silent,

@@ -9,6 +9,7 @@
 -- `halted` sites have due fetches, and are paused until an operator resumes them; `halted_site` is one of these sites.
 -- Up to `few` of the stalled sites, of the halted ones, and of the kinds of e-mails that need a person are named, those
 -- first whose fetches have waited longest, and of which there are most.
+-- `uncalled` fetches have ended, and named a task that a worker did not know; most of them named `uncalled_task`.
 --
 -- clock   the database's time
 -- queued  queued fetches
@@ -22,6 +23,7 @@
 -- oldest  the fetch that has been due for longest
 -- stalled the heads that could have started
 -- halted  the sites whose heads start only if a person acts
+-- uncalled fetches whose `on_done` is called again, because a worker did not know the task
 -- email   e-mails that are pending, claimed, sending or unknown
 -- newest  the newest e-mails, and whether they ended within an hour
 -- needy   the kinds of the oldest e-mails that are unknown, and of those that have been due for longer than `late`
@@ -108,6 +110,12 @@ WITH clock AS MATERIALIZED (
     WHERE due.not_before <= now
     ORDER BY due.not_before, due.id
     LIMIT 1
+), uncalled AS MATERIALIZED (
+    SELECT on_done
+    FROM weir_fetches_fetch
+    WHERE on_done_again_at IS NOT NULL
+    ORDER BY on_done_again_at
+    LIMIT %(most)s + 1
 ), email AS MATERIALIZED (
     (
         SELECT state, next_attempt_at AS since
@@ -214,6 +222,8 @@ SELECT
     (SELECT count(*) FROM halted) AS halted,
     (SELECT min(name) FROM halted) AS halted_site,
     ARRAY(SELECT name FROM halted ORDER BY since, name LIMIT %(few)s) AS halted_sites,
+    (SELECT count(*) FROM uncalled) AS uncalled,
+    (SELECT on_done FROM uncalled GROUP BY on_done ORDER BY count(*) DESC, on_done LIMIT 1) AS uncalled_task,
     (SELECT missed FROM behind) AS missed,
     (SELECT slots FROM behind) AS missed_of,
     (SELECT count(*) FROM (SELECT FROM weir_notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,

@@ -3,8 +3,8 @@
 1. The sites of redirects' targets are found or created (ratelimit/sites.py).
 2. One statement stores all outcomes, each only if the fetch still has the slot (sql/store.sql).
 3. The consequences follow after the commit: robots.txt files are stored (robots/answers.py), the backlog flags of
-   sites with fetches that are queued again are activated (backlog.py), `on_done` is called (on_done.py), and slow sites
-   forget slots that were given back (`unreserve`).
+   sites with fetches that are queued again are activated (backlog.py), `on_done` is called (on_done/calls.py), and slow
+   sites forget slots that were given back (`unreserve`).
 
 A fetch passes this stage once for each attempt: a redirect, a retry or a missed slot queues it again.
 """
@@ -25,7 +25,7 @@ from weir.workers.fetches import backlog
 from weir.workers.fetches.fetcher.parts import take_turn
 from weir.workers.fetches.jobs import STORING, FetchOutcome
 from weir.workers.fetches.models import FINAL, FetchState
-from weir.workers.fetches.on_done import Ended, call_on_done
+from weir.workers.fetches.on_done.calls import Ended, call_on_done
 from weir.workers.fetches.robots import answers as robots_answers
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of

@@ -3,6 +3,8 @@
 1. The process that committed the end publishes the task (`call_on_done`), and records that the broker accepted it. If
    CELERY_TASK_ALWAYS_EAGER is set, it runs the task.
 2. A call that is not recorded in time was lost. Sweep repeats it (`call_overdue`).
+3. A worker that does not know the task has the fetch keep the call (unknown.py). Five minutes later, sweep records it
+   as one that was not made (`renew`), and step 2 makes it.
 """
 
 from collections.abc import Iterable
@@ -12,13 +14,16 @@ from typing import NamedTuple
 
 from django.db.models.functions import Now
 
+from weir.workers import broker_link
 from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.on_done.unknown import HEADER
 from weir.workers.publish import call
 from weir.workers.tracing import correlation
 
 BATCH = 1_000
 # A call that has not been recorded after this time was lost, with its process or with the broker.
 OVERDUE = timedelta(seconds=30)
+MOST_UNKNOWN = 20  # calls of tasks that this process does not know either; a sweep renews no more of them
 
 
 class Ended(NamedTuple):
@@ -46,7 +51,7 @@ def call_on_done(ended: Iterable[Ended]) -> None:
 
 def _call(ended: Ended) -> bool:
     with correlation.bound(ended.correlation_id):
-        return call(ended.on_done, ended.fetch)
+        return call(ended.on_done, ended.fetch, headers={HEADER: ended.fetch})
 
 
 def call_overdue() -> int:
@@ -59,3 +64,18 @@ def call_overdue() -> int:
     )
     call_on_done(map(Ended._make, overdue))
     return len(overdue)
+
+
+def renew() -> None:
+    """Let the calls be made again that were kept because a worker did not know their task, and whose time has come.
+
+    Tasks that this process knows are called again in batches. Of the others, which a worker may know, only a few are:
+    each call of a task that no worker knows makes a worker log an error. Safe to run twice or together.
+    """
+    due = Fetch.objects.filter(on_done_again_at__lte=Now())
+    named = list(due.order_by("on_done_again_at").values_list("pk", "on_done")[:BATCH])
+    known = broker_link.app().tasks
+    others = [fetch for fetch, task in named if task not in known]
+    chosen = [fetch for fetch, task in named if task in known] + others[:MOST_UNKNOWN]
+    if chosen:
+        due.filter(pk__in=chosen).update(on_done_called_at=None, on_done_again_at=None)

@@ -1,0 +1,55 @@
+"""What a worker does with a call of `on_done` whose task it does not know: the fetch keeps the call.
+
+Celery rejects such a message, and the broker forgets it. So the worker records the call in the fetch first, and it is
+made again (calls.py). If the worker is killed before it has done so, it has not rejected the message either: the broker
+delivers it to another worker.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.db import Error, connection
+from django.db.models.functions import Now
+
+from weir.logs.loggers import get_logger
+from weir.workers.fetches.models import Fetch
+
+log = get_logger(__name__)
+
+HEADER: Final = "weir_fetch"  # of the message that calls a task of `on_done`: the id of the fetch
+AGAIN_AFTER: Final = timedelta(minutes=5)
+RECORD_AGAIN_S: Final = 5.0  # seconds after which a worker that could not write tries again; it keeps the message
+
+
+def keep_calls(consumer: Any) -> None:  # noqa: ANN401  Celery's
+    """Have this consumer of a worker keep the calls of tasks that the worker does not know."""
+    consumer.on_unknown_task = partial(_keep, consumer, consumer.on_unknown_task)
+
+
+def _keep(consumer: Any, reject: Callable[..., None], body: object, message: Any, error: Exception) -> None:  # noqa: ANN401  as above
+    """Record the call, and let Celery reject the message; if PostgreSQL does not take it, try both again later."""
+    headers = message.headers or {}
+    fetch, task = headers.get(HEADER), headers.get("task", "")
+    try:
+        if isinstance(fetch, int):
+            record(fetch, task)
+    except Error as failure:
+        log.warning("call_not_kept", fetch=fetch, task=task, error=str(failure))
+        consumer.timer.call_after(RECORD_AGAIN_S, _keep, (consumer, reject, body, message, error))
+    else:
+        reject(body, message, error)
+
+
+def record(fetch: int, task: str) -> None:
+    """Record that a worker does not know the task that this fetch called at its end.
+
+    A fetch that was retried meanwhile calls it at its next end.
+    """
+    try:
+        Fetch.objects.filter(pk=fetch, on_done=task, finished_at__isnull=False).update(
+            on_done_again_at=Now() + AGAIN_AFTER
+        )
+    finally:
+        connection.close()  # in a worker's parent process, nothing would replace a broken one
