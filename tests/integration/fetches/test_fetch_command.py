@@ -1,6 +1,8 @@
 """`manage.py fetch`: what it queues, how it watches, and what it says in the end."""
 
 import json
+import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -12,19 +14,28 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
+from pytest_django import Settings
+from rich.console import Console
 
 from project.celery import app
 from tests.integration.conftest import Eventually, StartPython
+from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
-from weir.workers import consumers, heartbeats
+from weir.workers import consumers
 from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.management import turns
 from weir.workers.fetches.management.commands import fetch as command
+from weir.workers.fetches.management.screen import watching
+from weir.workers.fetches.management.turns import Turns
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports.progress import FetchIds, Progress, progress
+from weir.workers.fetches.reports.why import Why, why
+from weir.workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 Run = tuple[int, str, str]
+Looking = Callable[..., list[str]]
 
 
 def fetch(*arguments: str) -> Run:
@@ -378,13 +389,11 @@ def test_the_watcher_says_why_a_site_waits(
     between_looks: Callable[[Callable[[], None]], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Once, after a while without an end: the last error, or that of the robots.txt that is asked for first."""
+    """The last error, or that of the robots.txt that is asked for first."""
     rounds: Iterator[Callable[[], None]] = iter([happened, nothing, lambda: end(2, FetchState.DONE, status_code=200)])
-    monkeypatch.setattr(command, "STALLED_AFTER", 0.0)
-    monkeypatch.setattr(heartbeats, "silent_queues", list)
     watched: list[Progress] = []
 
-    def watching(seen: Progress, **_: float) -> tuple[()]:
+    def watching(seen: Progress, _turns: Turns, **_: float) -> tuple[()]:
         watched.append(seen)
         return ()
 
@@ -394,9 +403,113 @@ def test_the_watcher_says_why_a_site_waits(
         next(rounds)()
 
     between_looks(go_on)
-    _, _, errors = fetch("http://a.example/")
+    fetch("http://a.example/")
     assert (watched[1].busiest[0].state, watched[1].busiest[0].error) == (state, reason)
-    assert errors.splitlines() == ([f"Nothing ended for a while. a.example: {reason}"] if reason else [])
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+
+def one_by_one(*happen: Callable[[], object]) -> Callable[[], None]:
+    """Return what lets these things happen at one call each, and then all fetches end."""
+    rounds: Iterator[Callable[[], object]] = iter([*happen, lambda: end(50, FetchState.DONE, status_code=200)])
+
+    def go_on() -> None:
+        next(rounds)()
+
+    return go_on
+
+
+@pytest.fixture
+def looking(between_looks: Callable[[Callable[[], None]], None], monkeypatch: pytest.MonkeyPatch) -> Looking:
+    """Return a function that watches a fetch while these things happen, one after each look; returns the lines."""
+    for name in ("FROM_S", "EVERY_S"):
+        monkeypatch.setattr(turns, name, 0.0)
+    for kind in ("fetcher", "ticks", "beat"):
+        Process.objects.create(kind=kind, name=f"{kind}@host", host="host", pid=7)
+
+    def watch(*happen: Callable[[], object]) -> list[str]:
+        between_looks(one_by_one(*happen))
+        return fetch("http://a.example/")[2].splitlines()
+
+    return watch
+
+
+def fail(attempt: int) -> Callable[[], object]:
+    """Have an attempt have failed, so that the next one is due a minute later."""
+    return lambda: Fetch.objects.filter(is_robots=False).update(
+        attempts=attempt, error="no route", not_before=Now() + timedelta(minutes=1)
+    )
+
+
+def test_behind_the_fetches_of_others_it_says_its_turn_once(looking: Looking) -> None:
+    """Not what its own fetches take; and that the watching may be ended."""
+    site_settings.set_rate("a.example", "1/s")
+    request_fetches([f"http://a.example/{number}" for number in range(30)])
+    line, stoppable = looking(nothing, nothing)
+    pk = Fetch.objects.latest("pk").pk
+    assert re.fullmatch(
+        rf"fetch {pk}: 30 due fetches of a.example before it, at 1/s: its turn comes in \d\ds. "
+        "A higher --priority goes first.",
+        line,
+    )
+    assert stoppable == "Ctrl-C ends only the watching: the fetches go on."
+
+
+def test_which_attempt_failed_and_when_the_next_is_due_is_said_for_each(looking: Looking) -> None:
+    site_settings.set_rate("a.example", "1/s")
+    *_, first, second = looking(fail(1), nothing, fail(2), nothing)
+    for attempt, line in enumerate((first, second), start=1):
+        assert f"attempt {attempt} of 5 ended with: no route. The next attempt is due in " in line
+
+
+def test_an_attempt_that_failed_is_told_of_a_fetch_that_waits_for_its_turn_again(looking: Looking) -> None:
+    site_settings.set_rate("a.example", "1/m")
+    site_settings.pause("a.example", timedelta(minutes=1))
+    *_, line = looking(refused)
+    assert "attempt 1 of 5 ended with: the site answered 500. The site a.example is paused. For another " in line
+
+
+def test_what_a_robots_txt_waits_for_is_said_of_the_fetch_that_needs_it(looking: Looking, settings: Settings) -> None:
+    settings.WEIR_OBEY_ROBOTS = True
+    *_, line = looking(lambda: Fetch.objects.filter(is_robots=True).update(attempts=2, error="no such host"))
+    assert "http://a.example/robots.txt is not known yet: fetch " in line
+    assert "attempt 2 of 3 ended with: no such host." in line
+
+
+def test_of_many_sites_few_are_asked_about(
+    between_looks: Callable[[Callable[[], None]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many URLs are watched, and not at each look."""
+    asked: list[int] = []
+    monkeypatch.setattr(turns, "FROM_S", 0.0)
+
+    def noted(fetch: int) -> Why:
+        asked.append(fetch)
+        return why(fetch)
+
+    monkeypatch.setattr(turns, "why", noted)
+    between_looks(one_by_one(nothing, nothing))
+    fetch(*(f"http://{number}.example/" for number in range(20)))
+    assert len(asked) == turns.MOST
+
+
+def test_the_screen_shows_the_turn_of_the_last_fetch_and_else_the_least_that_it_takes() -> None:
+    site_settings.set_rate("a.example", "1/s")
+    ids = FetchIds()
+    ids.add(fetch.pk for fetch in request_fetches(["http://a.example/1", "http://a.example/2"]))
+    known = turns.Turns()
+    told = []
+    for clear_at in ({}, {"a.example": time.monotonic() + 2_600}, {"a.example": math.inf}):
+        known.clear_at = clear_at
+        console = Console(width=200, file=StringIO())
+        console.print(*watching(progress(ids, most_sites=5), known, elapsed_s=1.0))
+        told.append(re.findall(r"at least 2\.0s|43m \d\ds|not known|Ctrl-C ends only", console.file.getvalue()))  # type: ignore[attr-defined]
+    assert [first[:2] for first, _ in told] == ["at", "43", "no"]
+    assert {last for _, last in told} == {"Ctrl-C ends only"}
+
+
+# --- progress -------------------------------------------------------------------------------------
 
 
 def test_fetches_of_others_are_not_counted() -> None:

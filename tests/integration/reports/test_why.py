@@ -101,7 +101,7 @@ def test_one_that_is_not_due_says_until_when_and_why(page: int) -> None:
     job = claimed(page)
     store([judge(Failure(job=job, error="Connection refused"), max_body=10, chance=0.0)])
     found = blockers(page)["not due"]
-    assert found.text.startswith("It is not due yet: Connection refused")
+    assert found.text.startswith("It is not due yet: attempt 1 of 5 ended with: Connection refused")
     assert found.until == Fetch.objects.get(pk=page).not_before
 
 

@@ -114,7 +114,7 @@ def get_fetch_why(request: HttpRequest, fetch_id: Id) -> FetchWhy:
     """Say why a fetch waits: everything that is in its way, what matters most first."""
     with refused(NOT_FOUND, UnknownFetch):
         found = why(fetch_id)
-    blockers = [Blocker(**asdict(blocker)) for blocker in found.blockers]
+    blockers = [Blocker(**{name: getattr(one, name) for name in Blocker.model_fields}) for one in found.blockers]
     return FetchWhy(fetch=found.fetch, state=found.state, now=found.now, blockers=blockers)  # type: ignore[arg-type]  # one of State
 
 

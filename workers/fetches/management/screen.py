@@ -1,5 +1,7 @@
 """The screen of `manage.py fetch` while it waits: a bar for all fetches, and a line for each of the busiest sites."""
 
+import math
+import time
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weir.workers.cli import terminal
+from weir.workers.fetches.management.turns import STOPPABLE, Turns
 from weir.workers.fetches.reports.progress import Progress, SiteProgress
 
 BAR_WIDTH = 60
@@ -44,7 +47,7 @@ def queueing(queued: int) -> Text:
     return Text(f"Queueing: {queued:,} fetches")
 
 
-def watching(seen: Progress, *, elapsed_s: float) -> tuple[Text | Table, ...]:
+def watching(seen: Progress, turns: Turns, *, elapsed_s: float) -> tuple[Text | Table, ...]:
     """Return the view of fetches that have not all ended."""
     ended = seen.done + seen.failed + seen.cancelled
     total = ended + seen.unfinished
@@ -54,10 +57,21 @@ def watching(seen: Progress, *, elapsed_s: float) -> tuple[Text | Table, ...]:
         text.append(f"  {seen.failed:,} failed", "red")
     bar = Table.grid()  # a bar by itself does not end its line
     bar.add_row(ProgressBar(total=total, completed=ended, width=BAR_WIDTH))
-    return (text, bar, Text(), _sites(seen), _others(seen), _errors(seen)) if seen.busiest else (text, bar)
+    if not seen.busiest:
+        return text, bar
+    lines = turns.lines or filter(None, map(_waits, seen.busiest))
+    return (
+        text,
+        bar,
+        Text(),
+        _sites(seen, turns),
+        _others(seen),
+        Text("\n".join(lines), "yellow"),
+        Text(STOPPABLE, "dim"),
+    )
 
 
-def _sites(seen: Progress) -> Table:
+def _sites(seen: Progress, turns: Turns) -> Table:
     table = terminal.table("site", "rate", "ended", "", "clears in", numbers=("rate", "ended", "clears in"))
     for site in seen.busiest:
         total = site.ended + site.unfinished
@@ -66,25 +80,27 @@ def _sites(seen: Progress) -> Table:
             site.rate,
             f"{site.ended:,}/{total:,}",
             ProgressBar(total=total, completed=site.ended, width=SITE_BAR_WIDTH),
-            _clears_in(site),
+            _clears_in(site, turns.clear_at.get(site.site)),
         )
     return table
 
 
-def _clears_in(site: SiteProgress) -> Text:
-    """Return in what time the site's fetches will have started; if they are kept waiting, what keeps them."""
+def _clears_in(site: SiteProgress, clear_at: float | None) -> Text:
+    """Return in what time the site's fetches will have started; if they are kept waiting, what keeps them.
+
+    `clear_at` is when that will be, by time.monotonic(). If it is not given, the fetches of others at the site are not
+    known, and the rate says only the least that it takes.
+    """
     if site.state != "busy":
         return Text(site.state, "yellow")
     if site.error:
         return Text("tries again", "yellow")
-    return Text(terminal.span(site.unfinished * site.interval.total_seconds()))
+    if clear_at is None:
+        return Text(f"at least {terminal.span(site.unfinished * site.interval.total_seconds())}")
+    return Text(terminal.span(max(0.0, clear_at - time.monotonic())) if clear_at < math.inf else "not known")
 
 
-def _errors(seen: Progress) -> Text:
-    return Text("\n".join(filter(None, map(waits, seen.busiest))), "yellow")
-
-
-def waits(site: SiteProgress) -> str:
+def _waits(site: SiteProgress) -> str:
     """Return a line that says why the site's fetches wait; "" if nothing keeps them waiting."""
     if site.error:
         return f"{terminal.printable(site.site)}: {terminal.printable(site.error)}"

@@ -25,6 +25,7 @@ class ProgressRow(NamedTuple):
     written_rate: str
     state: str
     error: str
+    last_queued: int | None
     site_unfinished: int
     site_ended: int
 
@@ -88,6 +89,7 @@ class SiteProgress:
     interval: timedelta
     state: str  # busy, paused, backed off, resting, unreachable
     error: str  # why the site's fetches wait: an attempt failed, or the site or robots.txt cannot be reached; or ""
+    last_queued: int | None  # the queued fetch that was asked for last
     unfinished: int
     ended: int
 
@@ -121,6 +123,7 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
                 interval=row.interval,
                 state=row.state,
                 error=row.error,
+                last_queued=row.last_queued,
                 unfinished=row.site_unfinished,
                 ended=row.site_ended,
             )

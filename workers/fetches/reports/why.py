@@ -61,6 +61,8 @@ class FetchBlocker:
     text: str  # one sentence
     until: datetime | None = None  # when it ends by itself; None: not known, or never
     remedy: str = ""  # a command line, or advice in words; "" if there is nothing to do
+    ahead: int = 0  # due fetches of its site that are before it in the queue
+    waits_for: int | None = None  # the fetch of a robots.txt that has to end first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +73,7 @@ class Why:
     state: str
     now: datetime
     blockers: Sequence[FetchBlocker]
+    last_attempt: str = ""  # which it was, and why there is another; "" if there was none
 
 
 def why(fetch_id: int) -> Why:
@@ -90,7 +93,13 @@ def why(fetch_id: int) -> Why:
         found = [*_outages(known, row), *_of_site(row)]
         found += _of_fetch(row, known, found)
         found.sort(key=_weight)
-    return Why(fetch=row.id, state=row.state, now=row.now, blockers=found)
+    return Why(fetch=row.id, state=row.state, now=row.now, blockers=found, last_attempt=_last_attempt(row))
+
+
+def _last_attempt(row: WaitingFetch) -> str:
+    if not (row.attempts and row.error):
+        return ""
+    return f"attempt {row.attempts} of {row.max_attempts} ended with: {row.error.rstrip('.')}"
 
 
 def _weight(blocker: FetchBlocker) -> tuple[int, float]:
@@ -224,7 +233,9 @@ def _robots(row: WaitingFetch) -> Iterator[FetchBlocker]:
         yield FetchBlocker(kind="robots.txt unreachable", text=text, until=row.robots_expires_at)
     elif row.robots_state is None and row.robots_fetch is not None:
         text = f"{file} is not known yet: fetch {row.robots_fetch}, which asks for it, is {row.robots_fetch_state}."
-        yield FetchBlocker(kind="robots.txt", text=text, remedy=f"manage.py fetches why {row.robots_fetch}")
+        yield FetchBlocker(
+            kind="robots.txt", text=text, remedy=f"manage.py fetches why {row.robots_fetch}", waits_for=row.robots_fetch
+        )
     elif row.robots_state is None:
         text = f"{file} is not known yet: it is asked for when a fetcher takes this fetch."
         yield FetchBlocker(kind="robots.txt", text=text)
@@ -233,7 +244,8 @@ def _robots(row: WaitingFetch) -> Iterator[FetchBlocker]:
 def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:
     if row.not_before <= row.now or row.waits_for_robots or _is_due_with_robots(row):
         return
-    text = f"It is not due yet: {row.error.rstrip('.')}." if row.error else "It is not due yet."
+    reason = _last_attempt(row) or row.error.rstrip(".")
+    text = f"It is not due yet: {reason}." if reason else "It is not due yet."
     yield FetchBlocker(kind="not due", text=text, until=row.not_before)
 
 
@@ -274,9 +286,11 @@ def _turn(row: WaitingFetch, waits: Sequence[FetchBlocker]) -> Iterator[FetchBlo
     from_s = max([0.0, *((wait.until - row.now).total_seconds() for wait in waits if wait.until)])
     turn_s = starts_in_s(row, from_s)
     if row.is_silent:
-        yield FetchBlocker(kind="rate", text=f"{place}: its turn is not known while the site does not answer.")
+        text = f"{place}: its turn is not known while the site does not answer."
+        yield FetchBlocker(kind="rate", text=text, ahead=row.ahead)
     elif turn_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
-        yield FetchBlocker(kind="rate", text=f"{place}.")
+        yield FetchBlocker(kind="rate", text=f"{place}.", ahead=row.ahead)
     else:
         until = row.now + timedelta(seconds=turn_s)
-        yield FetchBlocker(kind="rate", text=f"{place}: its turn comes in {span(turn_s)}{more}.", until=until)
+        text = f"{place}: its turn comes in {span(turn_s)}{more}."
+        yield FetchBlocker(kind="rate", text=text, until=until, ahead=row.ahead)

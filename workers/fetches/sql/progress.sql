@@ -1,6 +1,6 @@
 -- Count how far the fetches with these ids are: the totals, and the `most` sites that have most unfinished ones. Each
 -- site has its state, and an error that explains why its fetches wait: the site's error, that of one of the fetches, or
--- that of the robots.txt for which they wait. Reads only.
+-- that of the robots.txt for which they wait; `last_queued` is the queued fetch that was asked for last. Reads only.
 -- There is one row for each site, with the totals in each; or one row without a site's name if nothing is unfinished.
 -- `first` and `last` are the lowest and the highest of `ids`: the range of the primary key that is read.
 WITH counted AS MATERIALIZED (
@@ -10,6 +10,7 @@ WITH counted AS MATERIALIZED (
         count(*) FILTER (WHERE state = 'failed') AS failed,
         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
         count(*) FILTER (WHERE state IN ('queued', 'reserved', 'running')) AS unfinished,
+        max(id) FILTER (WHERE state = 'queued') AS last_queued,
         max(error) FILTER (WHERE finished_at IS NULL AND due_since IS NULL) AS error  -- not if it waits for robots.txt
     FROM weir_fetches_fetch
     WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange
@@ -34,6 +35,7 @@ WITH counted AS MATERIALIZED (
             robots.error,
             ''
         ) AS error,
+        counted.last_queued,
         counted.unfinished AS site_unfinished,
         counted.done + counted.failed + counted.cancelled AS site_ended
     FROM counted
@@ -63,6 +65,7 @@ SELECT
     coalesce(written_rate, '') AS written_rate,
     coalesce(state, '') AS state,
     coalesce(error, '') AS error,
+    last_queued,
     coalesce(site_unfinished, 0) AS site_unfinished,
     coalesce(site_ended, 0) AS site_ended
 FROM total LEFT JOIN busiest ON true

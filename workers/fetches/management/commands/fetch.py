@@ -16,7 +16,8 @@ from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
 from weir.workers.cli.arguments import at_least_one, seconds, whole_number
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.management.screen import Screen, queueing, waits, watching
+from weir.workers.fetches.management.screen import Screen, queueing, watching
+from weir.workers.fetches.management.turns import Turns
 from weir.workers.fetches.reports.progress import EndedCount, FetchIds, Progress, endings, failures, progress
 
 CHUNK = 10_000  # URLs in one call of request_fetches
@@ -100,14 +101,15 @@ class Command(ExactCommand):
     def _watch(self, ids: FetchIds, screen: Screen, began_at: float, timeout: float | None) -> bool:
         """Show the progress until all fetches have ended; returns False when that takes longer than `timeout`."""
         give_up_at = began_at + (math.inf if timeout is None else timeout)
-        stall = Stall()
+        stall, turns = Stall(), Turns()
         while True:
             asked_at = time.monotonic()
             seen = progress(ids, most_sites=SITES_SHOWN)
-            screen.show(*watching(seen, elapsed_s=time.monotonic() - began_at))
+            news = [*turns.look(seen), *stall.reasons(seen)]
+            screen.show(*watching(seen, turns, elapsed_s=time.monotonic() - began_at))
             if not seen.unfinished:
                 return True
-            for sentence in stall.reasons(seen):
+            for sentence in news:
                 self.stderr.write(sentence)
             now = time.monotonic()
             if now >= give_up_at:
@@ -116,20 +118,19 @@ class Command(ExactCommand):
 
 
 class Stall:
-    """Notices once that no fetch has ended for a while, and finds out why."""
+    """Notices once that no fetch has ended for a while because beat does not run."""
 
     def __init__(self) -> None:
         self._unfinished = -1
         self._moved_at = math.inf
 
     def reasons(self, seen: Progress) -> list[str]:
-        """Return a sentence for each cause, if this look is the first to see that no fetch has ended for a while."""
+        """Return a sentence if no fetch has ended for a while, and beat is silent; once until another one ends."""
         if seen.unfinished != self._unfinished:
             self._unfinished, self._moved_at = seen.unfinished, time.monotonic()
         if time.monotonic() - self._moved_at < STALLED_AFTER:
             return []
-        found = [f"Nothing ended for a while. {reason}" for reason in filter(None, map(waits, seen.busiest))]
-        found += [STALLED] * bool(heartbeats.silent_queues())
+        found = [STALLED] * bool(heartbeats.silent_queues())
         self._moved_at = math.inf if found else time.monotonic()
         return found
 
