@@ -24,6 +24,7 @@ from weir.workers.fetches.reports.fetch_list import fetch_list
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 BODY = bytes(range(256))
+NEWEST = "`manage.py fetches` lists the newest."
 
 
 def told(*arguments: object) -> str:
@@ -156,7 +157,7 @@ def test_what_has_no_body_is_refused_with_the_reason(done: int, settings: Settin
         ([waiting, "--body"], f"Fetch {waiting} has no body: it is queued."),
         ([robots, "--body"], f"Fetch {robots} has no body: it is a robots.txt that Weir itself asks for."),
         ([done, "--body", "--json"], "Give --body or --json: not both."),
-        ([done + 99], f"There is no fetch {done + 99}: old ones are purged. `manage.py fetches` lists the newest."),
+        ([done + 99], f"There is no fetch {done + 99}: its number was left out, or it was purged. {NEWEST}"),
     ):
         with pytest.raises(CommandError) as refusal:
             told(*arguments)

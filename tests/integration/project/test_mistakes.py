@@ -103,7 +103,7 @@ TYPED = [
         ),
         2,
     ),
-    ("fetches show 999", "There is no fetch 999: old ones are purged. `manage.py fetches` lists the newest.", 1),
+    ("fetches show 999", "There is no fetch 999: its number was left out, or it was purged. `manage.py fetches` lists the newest.", 1),
     (
         "fetches list --state faild",
         f"There is no state 'faild'. Did you mean failed? {STATES}. {HELP.format('fetches list')}",

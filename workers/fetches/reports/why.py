@@ -50,7 +50,8 @@ class UnknownFetch(LookupError):
     """There is no fetch with this id: there never was, or purge has deleted it."""
 
     def __init__(self, fetch_id: int) -> None:
-        super().__init__(f"There is no fetch {fetch_id}: old ones are purged. `manage.py fetches` lists the newest.")
+        because = "its number was left out, or it was purged"
+        super().__init__(f"There is no fetch {fetch_id}: {because}. `manage.py fetches` lists the newest.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
