@@ -162,7 +162,8 @@ def clean(value: object) -> UserKey:
     try:
         return kind().read(value)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"A user's key must be {kind().words}, but is {value!r}.") from error
+        instead = ": pass user.pk" if isinstance(value, models.Model) else ""
+        raise ValueError(f"A user's key must be {kind().words}, but is {value!r}{instead}.") from error
 
 
 def distinct(values: Iterable[object]) -> list[UserKey]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import execute_from_command_line
 from django.db import connection
 from pytest_django import Settings
@@ -103,7 +104,11 @@ TYPED = [
         ),
         2,
     ),
-    ("fetches show 999", "There is no fetch 999: its number was left out, or it was purged. `manage.py fetches` lists the newest.", 1),
+    (
+        "fetches show 999",
+        "There is no fetch 999: its number was left out, or it was purged. `manage.py fetches` lists the newest.",
+        1,
+    ),
     (
         "fetches list --state faild",
         f"There is no state 'faild'. Did you mean failed? {STATES}. {HELP.format('fetches list')}",
@@ -205,6 +210,11 @@ SET = [
 CALLED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: shipping.ship(999), Order.DoesNotExist, "There is no order 999."),
     (lambda: inbox.notify("seven", "a", "b"), ValueError, "A user's key must be a whole number, but is 'seven'."),
+    (
+        lambda: inbox.notify(get_user_model()(username="kim"), "a", "b"),
+        ValueError,
+        "A user's key must be a whole number, but is <User: kim>: pass user.pk.",
+    ),
     (
         lambda: outbox.send_once("order.lost", "1", to="kim@example.com"),
         UnknownKind,
