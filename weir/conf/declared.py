@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr
 
 from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import (
+    Bounds,
     Count,
     Flag,
     Networks,
@@ -41,7 +42,7 @@ class Pace(SettingsGroup):
         default="1/s",
         description="The rate of new sites for which none was set, such as `1/10s`.",
     )
-    WEIR_LOOKAHEAD: Seconds = Field(
+    WEIR_LOOKAHEAD: Annotated[Seconds, Bounds("from 1 to 60")] = Field(
         default=3.0,
         description="How far ahead dispatch reserves [slots](../glossary.md#slot), from 1 s to 60 s. With more, "
         "hiccups do less harm, a higher priority takes effect later, and a killed fetcher loses more slots.",

@@ -36,7 +36,17 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to write, in the sentence "NAME must be ..., but is 'text'." `{default}` stands for the default."""
+    """What to write, in the sentence "NAME must be WORDS, but is 'text'".
+
+    `{default}` stands for the default, and `{bounds}` for the least and the most that a number may be.
+    """
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The least and the most that a number may be, where a check compares it, such as `from 1 to 60`."""
 
     words: str
 
@@ -189,13 +199,15 @@ def plain(value: object) -> object:
 
 
 Flag = Annotated[bool, BeforeValidator(_flag), Wanted("true or false")]
-Count = Annotated[int, BeforeValidator(_whole_number), Wanted("a whole number, such as {default}")]
+Count = Annotated[int, BeforeValidator(_whole_number), Wanted("a whole number {bounds}, such as {default}")]
 PositiveCount = Annotated[Count, Gt(0)]
 Seconds = Annotated[
     float,
     BeforeValidator(_seconds),
     Unit("s"),
-    Wanted("a number of seconds, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"),
+    Wanted(
+        "a number of seconds {bounds}, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"
+    ),
 ]
 PositiveSeconds = Annotated[Seconds, Gt(0)]
 Rate = Annotated[str, AfterValidator(_rate), Wanted("a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day")]

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from annotated_types import Gt, Le
 from django.core.exceptions import ImproperlyConfigured
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from weir.conf.kinds import MALFORMED, Wanted
-
-_BOUNDS = {"greater_than": "greater than {gt:g}", "less_than_equal": "at most {le:g}"}
+from weir.conf.kinds import MALFORMED, Bounds, Wanted
 
 
 class UnreadableSetting(ImproperlyConfigured):
@@ -24,15 +23,23 @@ def sentences(error: ValidationError, fields: Mapping[str, FieldInfo]) -> list[s
 def _sentence(name: str, mistake: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:
     if mistake["type"] == MALFORMED:  # the message is the whole sentence, and quotes no secret (kinds.malformed)
         return str(mistake["msg"])
-    wanted = _wanted(mistake, fields[name])
+    wanted = _wanted(fields[name])
     if fields[name].annotation is SecretStr:
         return f"{name} must be {wanted}."
     found = mistake["input"].strip() if isinstance(mistake["input"], str) else mistake["input"]
     return f"{name} must be {wanted}, but is {found!r}."
 
 
-def _wanted(mistake: Mapping[str, Any], field: FieldInfo) -> str:
-    if bound := _BOUNDS.get(mistake["type"]):
-        return bound.format(**mistake["ctx"])
+def _wanted(field: FieldInfo) -> str:
     marks = [mark for mark in field.metadata if isinstance(mark, Wanted)]
-    return marks[0].words.format(default=field.default) if marks else "a text"
+    return marks[0].words.format(default=field.default, bounds=_bounds(field)) if marks else "a text"
+
+
+def _bounds(field: FieldInfo) -> str:
+    """Return the least and the most that a number may be."""
+    if own := [mark.words for mark in field.metadata if isinstance(mark, Bounds)]:
+        return own[0]
+    above = next((mark.gt for mark in field.metadata if isinstance(mark, Gt)), None)
+    most = next((mark.le for mark in field.metadata if isinstance(mark, Le)), None)
+    least = "from 0" if above is None else f"above {above}"
+    return f"{least} to {most}" if most is not None else f"{least} up" if above is None else least

@@ -65,7 +65,8 @@ def test_a_value_is_read_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> No
     assert found == READ
 
 
-TIME = "must be a number of seconds, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"
+TIMES = "must be a number of seconds {}, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"
+TIME = TIMES.format("above 0")
 RATE = "must be a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day"
 PORTS = "must be ports and ranges of ports with commas between them, such as 80,443,8000-8099"
 PREFIX = "must be up to 32 letters, digits, _, - and ., such as weir"
@@ -75,12 +76,13 @@ NETWORKS = "must be networks (no host bits set) with commas between them, such a
 REFUSED = [
     *(("WEIR_FETCH_TIMEOUT", text, TIME) for text in ("abc", "nan", "inf", "-1", "0,5", "30x", "1,000.5", "400d")),
     ("WEIR_RETRY_AFTER_MAX", "-1", TIME),
-    ("WEIR_STATEMENT_TIMEOUT", "-1s", TIME),
-    ("WEIR_FETCH_MAX_BODY", "5MB", "must be a whole number, such as 5242880"),
-    ("WEIR_FETCH_MAX_BODY", "1e6", "must be a whole number, such as 5242880"),
-    ("EMAIL_PORT", "-25", "must be a whole number, such as 25"),
-    ("WEIR_MAIL_MAX_ATTEMPTS", "2.5", "must be a whole number, such as 20"),
-    ("WEIR_UNREAD_CAP", "-1", "must be a whole number, such as 0"),
+    ("WEIR_STATEMENT_TIMEOUT", "-1s", TIMES.format("from 0 up")),
+    ("WEIR_LOOKAHEAD", "-1", TIMES.format("from 1 to 60")),
+    ("WEIR_FETCH_MAX_BODY", "5MB", "must be a whole number above 0, such as 5242880"),
+    ("WEIR_FETCH_MAX_BODY", "1e6", "must be a whole number above 0, such as 5242880"),
+    ("EMAIL_PORT", "-25", "must be a whole number from 0 to 65535, such as 25"),
+    ("WEIR_MAIL_MAX_ATTEMPTS", "2.5", "must be a whole number above 0, such as 20"),
+    ("WEIR_UNREAD_CAP", "-1", "must be a whole number from 0 up, such as 0"),
     *(("WEIR_REDIS_PREFIX", text, PREFIX) for text in ("{weir}", "we}ir", "we ir", "we\tir", "a:b", "x" * 33)),
     ("WEIR_OBEY_ROBOTS", "ture", "must be true or false"),
     ("WEIR_OBEY_ROBOTS", "2", "must be true or false"),
@@ -88,11 +90,11 @@ REFUSED = [
     ("WEIR_TRANSACTION_POOLING", "ture", "must be true or false"),
     ("WEIR_LOG_FORMAT", "yaml", "must be json, text or colour"),
     ("WEIR_LOG_LEVEL", "loud", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL"),
-    ("EMAIL_PORT", "65536", "must be at most 65535"),
-    ("WEIR_FETCH_TIMEOUT", "0", "must be greater than 0"),
+    ("EMAIL_PORT", "65536", "must be a whole number from 0 to 65535, such as 25"),
+    ("WEIR_FETCH_TIMEOUT", "0", TIME),
     ("EMAIL_TIMEOUT", "0s", TIME),
-    ("WEIR_FETCH_MAX_BODY", "0", "must be greater than 0"),
-    ("WEIR_MAIL_MAX_ATTEMPTS", "0", "must be greater than 0"),
+    ("WEIR_FETCH_MAX_BODY", "0", "must be a whole number above 0, such as 5242880"),
+    ("WEIR_MAIL_MAX_ATTEMPTS", "0", "must be a whole number above 0, such as 20"),
     *(("WEIR_DEFAULT_RATE", text, RATE) for text in ("often", "5000/s", "0/s")),
     ("WEIR_MAIL_RATE", "ten", RATE),
     ("WEIR_FETCH_ALLOW_NETS", "intranet", NETWORKS),
