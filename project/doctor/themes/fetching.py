@@ -14,6 +14,7 @@ from weir.workers.fetches.addresses import TRANSLATED
 
 DNS_WITHIN_S = 3.0
 EXAMPLE = "example.com"
+SITES = 2  # whose hosts are looked up
 # Networks to which URLs of strangers should not lead: this host, and servers that tell passwords of its cloud.
 INNERMOST = [ip_network(text) for text in ("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")]
 WIDEST_V4, WIDEST_V6 = 8, 16  # prefix lengths; a network with a shorter prefix is too large to be one's own
@@ -22,12 +23,21 @@ MANY_PORTS = 10_000
 Network = IPv4Network | IPv6Network
 
 
-def names(host: str, look_up: Callable[[str], str]) -> Verdict:
-    """Judge whether the host's name has an address; `look_up` raises OSError if it has none."""
-    try:
-        return good(f"{host} is {look_up(host)}.")
-    except OSError as error:
-        return warning(f"{host} is not looked up ({error.strerror or error}): check this host's DNS, /etc/resolv.conf.")
+def names(hosts: Sequence[str], look_up: Callable[[str], str]) -> Verdict:
+    """Judge whether names are looked up; `look_up` raises OSError for a host that has no address.
+
+    A host that somebody has misspelt has none: one that has an address is enough.
+    """
+    unknown: dict[str, str] = {}
+    for host in hosts:
+        try:
+            found = f"{host} is {look_up(host)}"
+        except OSError as error:
+            unknown[host] = error.strerror or str(error)
+        else:
+            return good("; ".join([found, *(f"{other} has no address" for other in unknown)]) + ".")
+    told = ", ".join(f"{host} ({error})" for host, error in unknown.items())
+    return warning(f"No name is looked up, neither of {told}: check this host's DNS, /etc/resolv.conf.")
 
 
 def networks(allowed: Sequence[Network]) -> Sequence[Verdict]:
@@ -62,13 +72,13 @@ def _look_up(host: str) -> str:
     return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
 
 
-def _host() -> str:
-    """Return the host of the site with the latest `next_start`, or EXAMPLE if there is none."""
+def _hosts() -> list[str]:
+    """Return the hosts of the sites with the latest `next_start`, and EXAMPLE."""
+    sites = Site.objects.filter(name__regex=r"^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]+$").order_by("-next_start")
     try:
-        site = Site.objects.filter(name__regex=r"^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]+$").order_by("-next_start").first()
+        return [*sites.values_list("name", flat=True)[:SITES], EXAMPLE]
     except Error:
-        return EXAMPLE
-    return site.name if site else EXAMPLE
+        return [EXAMPLE]
 
 
 def _robots() -> Verdict:
@@ -80,7 +90,7 @@ def _robots() -> Verdict:
 def checks() -> list[Check]:
     """Return the checks of this theme."""
     return [
-        Check(name="DNS", ask=lambda: names(_host(), _look_up), within_s=DNS_WITHIN_S, at_worst=Level.WARNING),
+        Check(name="DNS", ask=lambda: names(_hosts(), _look_up), within_s=DNS_WITHIN_S, at_worst=Level.WARNING),
         Check(name="networks", ask=lambda: networks([*map(ip_network, settings.WEIR_FETCH_ALLOW_NETS)])),
         Check(name="ports", ask=lambda: open_ports(len(ports(settings.WEIR_FETCH_ALLOW_PORTS)))),
         Check(name="robots.txt", ask=_robots),

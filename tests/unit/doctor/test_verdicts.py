@@ -184,7 +184,7 @@ ALL = [process(kind) for kind in processes.KINDS]
         (processes.distance(0.001), "good", "1.0 ms"),
         (processes.distance(0.08), "warning", "nearer to the primary"),
         # Fetching
-        (fetching.names("a.example", lambda _host: "192.0.2.1"), "good", "a.example is 192.0.2.1."),
+        (fetching.names(["a.example"], lambda _host: "192.0.2.1"), "good", "a.example is 192.0.2.1."),
         (fetching.open_ports(4), "good", "4 ports"),
         (fetching.open_ports(65_535), "warning", "65,535 ports"),
         # E-mail
@@ -271,9 +271,24 @@ def test_a_host_that_is_not_looked_up_is_a_warning() -> None:
     def look_up(_host: str) -> str:
         raise OSError(-2, "Name or service not known")
 
-    verdict = fetching.names("a.example", look_up)
+    verdict = fetching.names(["a.example", "example.com"], look_up)
     assert verdict.level == Level.WARNING
-    assert "a.example is not looked up (Name or service not known): check" in verdict.sentence
+    assert verdict.sentence == (
+        "No name is looked up, neither of a.example (Name or service not known), example.com (Name or service not "
+        "known): check this host's DNS, /etc/resolv.conf."
+    )
+
+
+def test_one_host_that_has_no_address_does_not_accuse_the_resolver() -> None:
+    """Somebody has asked for a misspelt URL: another name is looked up."""
+
+    def look_up(host: str) -> str:
+        if host != "example.com":
+            raise OSError(-2, "Name or service not known")
+        return "192.0.2.1"
+
+    verdict = fetching.names(["nobody.invalid", "example.com"], look_up)
+    assert (verdict.level, verdict.sentence) == (Level.GOOD, "example.com is 192.0.2.1; nobody.invalid has no address.")
 
 
 @pytest.mark.parametrize(("given", "level"), [("localhost", "warning"), ("mail.example", "wrong")])
