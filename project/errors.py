@@ -27,6 +27,7 @@ from project.environment.urls import REDIS_SCHEMES, SCHEMES, split_url
 from weir.conf.kinds import TRUE
 from weir.conf.texts import redis_urls as several
 from weir.notifications import counters
+from weir.workers import broker_link
 
 DOCTOR = "; `python manage.py doctor` checks the rest"
 _UNDEFINED_TABLE = "42P01"
@@ -109,6 +110,9 @@ def _database(error: Exception, rest: str) -> str:
 def _broker(error: Exception, rest: str) -> str:
     variables = ["REDIS_URL"] if isinstance(error, counters.RedisUnreachable) else ["CELERY_BROKER_URL", "REDIS_URL"]
     variable = next((name for name in variables if os.environ.get(name)), None)
+    if remedy := broker_link.remedy(error):
+        server = _server(variable) if variable else "The embedded Valkey"
+        return f"{server} answers, and refuses what it is told ({_reason(error)}): {remedy}."
     if variable:
         return f"{_server(variable)} does not work ({_reason(error)}): check {variable}{rest}."
     if _takes_no_connections(embedded.valkey_socket(settings.EMBEDDED_HOME)):

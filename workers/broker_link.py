@@ -172,17 +172,17 @@ def _noting_outages() -> Iterator[None]:
         yield
     except errors() as error:
         _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error) or SILENT
-        _outage.remedy = _remedy(error)
+        _outage.remedy = remedy(error)
         raise BrokerUnreachable(_outage.reason, _outage.remedy) from error
 
 
-def _remedy(error: BaseException | None) -> str:
+def remedy(error: BaseException | None) -> str:
     """Return what to do about a refusal, which Kombu may have wrapped; "" if the broker did not answer."""
     while error:
         if str(error).startswith("MISCONF"):
             return _DISK_FULL
-        for refusal, remedy in _REMEDIES:
+        for refusal, told in _REMEDIES:
             if isinstance(error, refusal):
-                return remedy
+                return told
         error = error.__cause__
     return ""

@@ -7,6 +7,7 @@ from kombu.exceptions import OperationalError
 
 from project.doctor.findings import Level
 from project.doctor.themes import redis_server
+from project.errors import explain
 from weir.workers import broker_link
 
 
@@ -60,4 +61,9 @@ def test_who_answers_and_refuses_is_not_to_be_started(reply: Exception, words: s
         with pytest.raises(broker_link.BrokerUnreachable) as refused, broker_link._noting_outages():
             raise error
         assert words in refused.value.remedy if words else not refused.value.remedy
+    if words:
+        told = explain(error)
+        assert told
+        assert "answers, and refuses what it is told" in told
+        assert words in told
     broker_link.forget_outage()
