@@ -16,7 +16,7 @@ from weir.postgres import planner
 from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import broker_link, schedule
-from weir.workers.overview import locks
+from weir.workers.overview import locks, schema
 from weir.workers.processes.status import ProcessStatus, processes
 
 MOST: Final = 10_000  # no number is counted beyond this
@@ -103,6 +103,7 @@ class Overview:
     messages: Mapping[str, int]  # waiting messages by queue; empty if the broker is away
     broker_error: str  # "" if the broker answers
     broker_remedy: str = ""  # what to do if the broker answers, and refuses
+    missing_migrations: int = 0
     holders: Sequence[locks.LockHolder] = ()  # holders of locks for which others wait
 
 
@@ -143,6 +144,7 @@ def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
     with asking or nullcontext():
         return Overview(
             processes=processes(),
+            missing_migrations=schema.missing(),
             holders=locks.holders(after_s=locks.LONG_S),
             numbers=count(),  # comes last, because it changes how the rest of a transaction is planned
             messages=messages,

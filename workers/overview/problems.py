@@ -77,6 +77,7 @@ class PersonNeeded(NamedTuple):
 
 PROCESSES: Final = [Target(TargetKind.PROCESSES)]
 BROKER_LOST: Final = Section("operations", "When the broker is lost")
+UPGRADE: Final = Section("operations", "Upgrade")
 ON_DONE: Final = Section("how-to/enqueue-from-web-code", "Handle the end")
 
 
@@ -88,6 +89,7 @@ def problems(seen: Overview) -> Iterator[PersonNeeded]:
     elif seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
         yield PersonNeeded(text, "start it, or correct its URL", BROKER_LOST)
+    yield from unmigrated(seen.missing_migrations)
     yield from held_up(seen.holders)
     yield from _forgotten(seen)
     yield from _processes(seen)
@@ -105,6 +107,13 @@ def needed() -> dict[str, tuple[str, str]]:
 def shown(number: int) -> str:
     """Return the text of a number that was counted up to MOST; `10,000+` stands for more."""
     return f"{number:,}" if number <= MOST else f"{MOST:,}+"
+
+
+def unmigrated(missing: int) -> Iterator[PersonNeeded]:
+    """Yield a sentence about the migrations that are not applied."""
+    if missing:
+        text = f"{missing:,} migration{pluralize(missing, ' is,s are')} not applied."
+        yield PersonNeeded(text, "manage.py migrate", UPGRADE)
 
 
 def held_up(holders: Sequence[LockHolder]) -> Iterator[PersonNeeded]:

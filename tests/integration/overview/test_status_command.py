@@ -14,6 +14,8 @@ import psycopg
 import pytest
 from django.core.management import call_command
 from django.db import connection, connections, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.functions import Now
 
 from tests.integration.conftest import Eventually, WaitersOf, database_now
@@ -28,7 +30,7 @@ from weir.workers.history.models import Minute
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
-from weir.workers.overview import locks
+from weir.workers.overview import locks, schema
 from weir.workers.overview.overview import STALLED_AFTER_S, count
 from weir.workers.overview.problems import NEEDED
 from weir.workers.processes.models import Process
@@ -140,6 +142,32 @@ def test_a_pause_that_only_a_person_ends_is_a_problem_once_fetches_are_due_there
     assert text.endswith(f"\n\n! Due fetches wait until an operator resumes a.example, which is paused. -> {resume}\n")
     site_settings.pause("a.example", timedelta(hours=1))
     assert told()[1] == 0
+
+
+@pytest.mark.usefixtures("alive")
+def test_a_migration_that_is_not_applied_needs_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing can be counted for want of a column; this process asks no more once all are applied."""
+    monkeypatch.setattr(schema, "_known", schema._Known())
+    recorder = MigrationRecorder(connection)
+    newest = MigrationLoader(connection).graph.leaf_nodes("weir_fetches")[0]
+    recorder.record_unapplied(*newest)
+    with connection.cursor() as cursor:
+        try:
+            told_before = told()
+            cursor.execute("ALTER TABLE weir_fetches_fetch RENAME COLUMN on_done_again_at TO missing")
+            told_without = told()
+        finally:
+            cursor.execute("ALTER TABLE weir_fetches_fetch RENAME COLUMN missing TO on_done_again_at")
+            recorder.record_applied(*newest)
+    sentence = "! 1 migration is not applied. -> manage.py migrate\n"
+    assert (told_before[0].endswith(f"\n{sentence}"), told_without[0]) == (True, sentence)
+    assert (told_before[1], told_without[1]) == (1, 1)
+    assert told()[1] == 0
+    recorder.record_unapplied(*newest)
+    try:
+        assert told()[1] == 0
+    finally:
+        recorder.record_applied(*newest)
 
 
 @pytest.mark.usefixtures("alive")

@@ -81,6 +81,7 @@ WRONG = [
         "A transaction that is prepared holds a lock for which others wait.",
         "SELECT * FROM pg_prepared_xacts, ",
     ),
+    (replace(seen(), missing_migrations=1), "1 migration is not applied.", "manage.py migrate"),
     (
         seen(closed_because="Lost."),
         "Nothing is granted until that is settled: Lost.",

@@ -6,15 +6,15 @@ from typing import Any
 
 import psycopg
 from django.core.management.base import CommandParser
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError, ProgrammingError
 
 from weir.postgres import bounded
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
 from weir.workers.cli.terminal import span
-from weir.workers.overview import locks
+from weir.workers.overview import locks, schema
 from weir.workers.overview.overview import Overview, overview
-from weir.workers.overview.problems import PersonNeeded, Section, held_up, problems, shown
+from weir.workers.overview.problems import PersonNeeded, Section, held_up, problems, shown, unmigrated
 from weir.workers.processes.status import by_kind
 
 NEEDS_A_PERSON = 1  # the exit status
@@ -37,10 +37,10 @@ class Command(ExactCommand):
     def handle(self, *_args: object, **options: Any) -> None:
         try:
             seen = overview(bounded.not_waiting_for_locks(LOCK_S))
-        except OperationalError as error:
-            if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+        except (OperationalError, ProgrammingError) as error:
+            found = [*_uncounted(error)]
+            if not found:
                 raise
-            found = _locked()
             data: dict[str, object] = {"problems": _problems(found)}
             lines = _sentences(found)
         else:
@@ -65,6 +65,14 @@ def _as_text(seen: Overview, found: Sequence[PersonNeeded]) -> Iterator[str]:
     if not found:
         yield "Nothing needs you."
     yield from _sentences(found)
+
+
+def _uncounted(error: DatabaseError) -> Iterator[PersonNeeded]:
+    """Yield what needs a person if nothing could be counted; nothing if the error is another one."""
+    if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+        yield from _locked()
+    elif isinstance(error, ProgrammingError):  # such as a column that is not there
+        yield from unmigrated(schema.missing())
 
 
 def _locked() -> list[PersonNeeded]:
