@@ -1,6 +1,6 @@
 """Records what people, mail logs and delivery reports say about an e-mail, and changes the e-mail accordingly."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -31,6 +31,12 @@ ALLOWED: Mapping[Act, tuple[EmailState, ...]] = {
         EmailState.EXPIRED,
     ),
     Act.BOUNCED: (EmailState.SENT, EmailState.UNKNOWN),
+}
+# What a person has decided by each act, if the e-mail is in this state.
+_DECIDED: Mapping[Act, EmailState] = {
+    Act.ARRIVED: EmailState.SENT,
+    Act.GIVE_UP: EmailState.FAILED,
+    Act.CANCEL: EmailState.CANCELLED,
 }
 # How a refusal continues after "only pending ones".
 _CAN: Mapping[Act, str] = {
@@ -110,6 +116,14 @@ def refusal(email: Email, act: Act) -> str:
             "Send it again, if its recipient may get it twice."
         )
     return ""
+
+
+def decided_by(email: Email, said: Sequence[Resolution]) -> Resolution | None:
+    """Return the last of these resolutions, in their order, if it decided the e-mail's state; otherwise None.
+
+    The e-mail's last reply is then that of an earlier attempt, and does not say why the e-mail has this state.
+    """
+    return said[-1] if said and _DECIDED.get(Act(said[-1].done)) == email.state else None
 
 
 def _was_given_up(email: Email) -> bool:

@@ -13,12 +13,14 @@ from pytest_django import Settings
 from tests.integration.ops.conftest import Forget
 from weir.notifications.inbox.writing import notify
 from weir.notifications.models import UnreadCount
+from weir.ops.views import emails
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Entry
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
-from weir.workers.mail.models import Email
+from weir.workers.mail import resolving
+from weir.workers.mail.models import Act, Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -198,6 +200,22 @@ def test_an_email_is_resolved_with_a_reason() -> None:
     assert browser.post(f"/emails/{email.pk}/cancel/", {**seen, "why": "Nobody wants it."}).status_code == 302
     assert Email.objects.get().state == "cancelled"
     assert f"/emails/{email.pk}/resend/" in browser.get(f"/emails/{email.pk}/").content.decode()
+
+
+def test_a_settled_email_has_ended_as_somebody_has_said() -> None:
+    """Not with the last reply, which belongs to an attempt whose end was not known."""
+    shipping.ship(Order.objects.create(number="1", customer_email="kim@example.com").pk)
+    Email.objects.update(
+        state="unknown", claim_token=uuid4(), sending_since=Now(), phase="after dot", last_reply="closed unexpectedly"
+    )
+    email = Email.objects.get()
+    resolving.resolve(email.pk, Act.ARRIVED, "robin", "It is in the log.")
+    path = f"/emails/{email.pk}/"
+    browser = signed_in()
+    assert "<li>It has ended: sent, as robin has said.</li>" in browser.get(path).content.decode()
+    Email.objects.update(state="failed", sent_at=None)  # as if a mailer had ended it later
+    emails.forget(email.pk)
+    assert "<li>It has ended: failed: closed unexpectedly.</li>" in browser.get(path).content.decode()
 
 
 def test_an_email_that_has_become_unknown_is_not_sent_again_unseen() -> None:

@@ -84,9 +84,10 @@ def show(request: HttpRequest, email_id: int) -> OpsPage:
         if email is None:
             return None
         waits = {"blockers": why(email), "goes_by": [relay.name for relay in goes_by(email)]}
-        listed = {"suppressed": suppression.entry_of(email.recipient)}
-        resolutions = list(email.resolutions.order_by("pk"))
-        return {"email": email, "version": version_of(email), **waits, **listed, "resolutions": resolutions}
+        said = list(email.resolutions.order_by("pk"))
+        decided = {"resolutions": said, "decided": resolving.decided_by(email, said)}
+        listed = {"version": version_of(email), "suppressed": suppression.entry_of(email.recipient)}
+        return {"email": email, **waits, **listed, **decided}
 
     seen = _emails.get((email_id, done(request)), found)
     if seen.value is None and not seen.failure:
