@@ -100,10 +100,16 @@ def running(home: Path) -> Up | None:
     return None
 
 
+def of_this_database() -> Up | None:
+    """Return the `up` that runs from this folder; None if no `up` runs, or if its database is not this process'."""
+    up = running(embedded.home())
+    return up if up is not None and up.database == _database() else None
+
+
 def decided() -> dict[str, str]:
     """Return the variables that the `up` of this folder has decided; none if its database is not this process'."""
-    up = running(embedded.home())
-    return up.variables if up is not None and up.database == _database() else {}
+    up = of_this_database()
+    return up.variables if up is not None else {}
 
 
 def _is_held(descriptor: int) -> bool:

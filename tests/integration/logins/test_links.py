@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -17,6 +18,7 @@ from django.test import Client
 from project.logins import links
 from project.logins.models import Link
 from project.management.commands import up
+from project.processes import folder
 from tests.integration.conftest import InThreads
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -185,6 +187,27 @@ def test_no_operator_is_left_without_the_permission(monkeypatch: pytest.MonkeyPa
             links.operator()
     assert not User.objects.exists()
     assert links.operator().get_all_permissions() == {"weir_ops.view"}
+
+
+def test_without_an_option_the_link_is_for_where_up_listens(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only that of this folder and database; PORT counts where none runs, and an option always."""
+
+    def base(**options: int) -> str:
+        call_command("sign_in_link", **options)
+        return capsys.readouterr().out.partition("/sign-in/")[0]
+
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path))
+    monkeypatch.delenv("PORT", raising=False)
+    assert base() == BASE
+    monkeypatch.setenv("PORT", "8100")
+    assert base() == "http://127.0.0.1:8100"
+    with folder.held(tmp_path, 26000, {}):
+        assert base() == "http://127.0.0.1:26000"
+        assert base(port=8123) == "http://127.0.0.1:8123"
+        monkeypatch.setenv("DATABASE_URL", "postgresql://weir@db.example/weir")
+        assert base() == "http://127.0.0.1:8100"
 
 
 def test_the_command_prints_a_link_that_works(capsys: pytest.CaptureFixture[str]) -> None:

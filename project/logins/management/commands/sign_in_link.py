@@ -4,6 +4,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from project.logins import links
+from project.processes import folder
 from weir.workers.cli.actions import ExactCommand
 from weir.workers.cli.arguments import port
 
@@ -20,12 +21,17 @@ class Command(ExactCommand):
         parser.add_argument(
             "--port",
             type=port,
-            default=int(os.environ.get("PORT") or 8000),
-            help="where the web process listens (default: PORT, or 8000)",
+            help="where the web process listens (default: that of the `make up` of this folder, else PORT, or 8000)",
         )
 
     def handle(self, *_args: object, **options: Any) -> None:
+        chosen = options["port"] or _default_port()
         try:
-            self.stdout.write(links.make(f"http://127.0.0.1:{options['port']}"))
+            self.stdout.write(links.make(f"http://127.0.0.1:{chosen}"))
         except links.NotOurs as error:
             raise CommandError(str(error)) from error
+
+
+def _default_port() -> int:
+    up = folder.of_this_database()
+    return up.port if up is not None else int(os.environ.get("PORT") or 8000)
