@@ -166,7 +166,7 @@ def test_the_tag_shows_the_number(tab: Tabs) -> None:
     html = _shown(get_user_model().objects.get(pk=opened.user))
     assert 'src="/bell/"' in html
     assert 'unread="1"' in html
-    assert ">1 unread</weir-bell>" in html
+    assert " 1 unread</weir-bell>" in html
     assert _shown(type("Nobody", (), {"is_authenticated": False})()).strip() == ""
 
 

@@ -4,34 +4,34 @@ const make = (name, about, ...inside) => {
   made.append(...inside);
   return made;
 };
-const button = (textContent, onclick, about) => make("button", { type: "button", textContent, onclick, ...about });
+const button = (textContent, onclick, about) => make("button", { textContent, onclick, ...about });
 
 customElements.define("weir-bell", class extends HTMLElement {
   #etag; #unread; #before; #timer; #ended; #left; #asked = 0; #told = 0; #failures = 0; #rows = new Map();
   #says = make("span", { className: "says", role: "status" });
-  #bell = button("", () => this.#open(this.#panel.hidden), { part: "button", ariaExpanded: "false" });
-  #note = make("p", { hidden: true });
+  #bell = button("", () => this.#open(this.#panel.hidden), { part: "button", ariaExpanded: false });
+  #note = make("p");
   #all = button("Mark all as read", () => this.#mark("read-all/"));
-  #none = make("p", { textContent: "Nothing yet." });
   #list = make("ul");
   #older = button("Older", () => this.#page(this.#before));
   #panel = make("section", { hidden: true, part: "panel", tabIndex: -1, ariaLabel: "Notifications" },
-    this.#note, this.#all, this.#none, this.#list, this.#older);
+    this.#note, this.#all, this.#list, this.#older);
 
   connectedCallback() {
     if (!this.shadowRoot) {
       this.attachShadow({ mode: "open" }).append(
         make("link", { rel: "stylesheet", href: this.getAttribute("css") }), this.#bell, this.#says, this.#panel);
-      this.onkeydown = (event) => {
-        if (event.key === "Escape" && this.#open(false)) this.#bell.focus();
+      this.onkeydown = ({ key }) => {
+        if (key === "Escape" && this.#open(false)) this.#bell.focus();
       };
       this.#etag = this.getAttribute("etag");
       this.#show(+this.getAttribute("unread"));
     }
     this.#left = new AbortController();
-    const on = (name, then) => document.addEventListener(name, then, this.#left);
+    const on = (name, then) => addEventListener(name, then, this.#left);
     on("visibilitychange", () => document.hidden ? this.#plan() : this.#look());
     on("pointerdown", (event) => event.composedPath().includes(this) || this.#open(false));
+    on("resize", () => this.#place());
     this.#plan();
   }
 
@@ -48,23 +48,19 @@ customElements.define("weir-bell", class extends HTMLElement {
 
   async #look() {
     clearTimeout(this.#timer);
-    const headers = this.#etag ? { "If-None-Match": this.#etag } : {};
-    await (this.#panel.hidden ? this.#ask("", { headers }) : this.#page());
+    await (this.#panel.hidden ? this.#ask("", { headers: { "If-None-Match": this.#etag ?? "" } }) : this.#page());
     this.#plan();
   }
 
-  // What is new.
   async #ask(path, options) {
     if (this.#ended) return;
     const mine = ++this.#asked, had = this.#etag;
     try {
       const answer = await fetch(this.getAttribute("src") + path,
         { cache: "no-store", redirect: "error", signal: AbortSignal.timeout(10000), ...options });
-      const { status } = answer;
-      this.#ended = status === 401 || status === 403;
-      if (this.#ended) return this.#state("You are signed out: load the page again.");
-      if (status !== 304 && !answer.ok) throw status;
-      const found = status !== 304 && await answer.json();
+      const { status } = answer, found = answer.ok && await answer.json();
+      if (this.#ended = [401, 403].includes(status)) return this.#state("You are signed out: load the page again.");
+      if (!found && status !== 304) throw status;
       this.#failures = 0;
       this.#state("");
       if (mine < this.#told || !found && this.#etag !== had) return; // not its 304
@@ -73,7 +69,7 @@ customElements.define("weir-bell", class extends HTMLElement {
       found && this.#show(found.unread);
       return found;
     } catch {
-      this.#failures += 1;
+      this.#failures++;
       this.#state("The server does not answer: this may be old.");
     }
   }
@@ -86,7 +82,6 @@ customElements.define("weir-bell", class extends HTMLElement {
     for (const [id, { item }] of rows) // what this page would have
       if (id < (before ?? Infinity) && id >= (found.before ?? 0) && !ids.has(id) && rows.delete(id)) item.remove();
     page.forEach((each) => this.#row(each));
-    this.#none.hidden = rows.size;
     this.#older.hidden = !this.#before;
   }
 
@@ -99,7 +94,7 @@ customElements.define("weir-bell", class extends HTMLElement {
       const time = make("time", { dateTime: created_at, textContent: new Date(created_at).toLocaleString() });
       const item = make("li", {}, name, make("p", { textContent: body }), time, " ", done);
       const next = Math.max(...[...rows.keys()].filter((other) => other < id));
-      this.#list.insertBefore(item, rows.get(next)?.item ?? null);
+      this.#list.insertBefore(item, rows.get(next)?.item);
       rows.set(id, { name, done, item });
     }
     const { name, done } = rows.get(id);
@@ -117,15 +112,22 @@ customElements.define("weir-bell", class extends HTMLElement {
     if (this.#panel.hidden !== is) return false;
     this.#panel.hidden = !is;
     this.#bell.ariaExpanded = is;
+    this.#place();
     if (is) this.#look();
     return true;
+  }
+
+  // In the window.
+  #place() {
+    const { left } = this.getBoundingClientRect(), { offsetWidth, style } = this.#panel;
+    style.left = Math.max(8, Math.min(left, document.documentElement.clientWidth - 8 - offsetWidth)) - left + "px";
   }
 
   #show(unread) {
     const says = `${unread} unread notification${unread === 1 ? "" : "s"}`;
     if (unread === this.#unread) return;
     if (this.#unread >= 0) this.#says.textContent = says;
-    this.#bell.textContent = "🔔 " + (this.#unread = unread);
+    this.#bell.replaceChildren(make("slot", { name: "glyph" }), this.#unread = unread);
     this.#bell.ariaLabel = says;
     this.#all.hidden = !unread;
   }
@@ -133,7 +135,5 @@ customElements.define("weir-bell", class extends HTMLElement {
   #state(text) {
     if (this.#note.textContent === text) return;
     this.#says.textContent = this.#bell.title = this.#note.textContent = text;
-    this.#note.hidden = !text;
-    this.#bell.className = text && "old";
   }
 });
