@@ -121,7 +121,11 @@ if ! [ -x $(BIN)/pip ]; then \
 		$(PYTHON) -m pip --python $(BIN)/python install --quiet --only-binary :all: -c constraints.txt pip uv 2>/dev/null \
 			|| $(BIN)/python -m ensurepip --default-pip >/dev/null; \
 	} || { \
-		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: apt install python3-venv)." >&2; \
+		if $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+			echo "$(PYTHON) could not make .venv: the lines above say why. This user must be able to write to this folder." >&2; \
+		else \
+			echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: apt install python3-venv)." >&2; \
+		fi; \
 		exit 1; \
 	}; \
 fi

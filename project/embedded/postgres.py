@@ -33,6 +33,7 @@ DATABASE_USER = "postgres"
 
 _SHARED = Path("/var/lib/weir")  # a folder that `nobody` can reach even if the home is private to root
 _SOCKET = ".s.PGSQL.5432"
+_FAILURE = re.compile(r"\b(?:error|ERROR|FATAL|PANIC):.*")  # in English, as LC_ALL is C
 
 
 def postgres_socket_dir(home: Path) -> Path:
@@ -213,13 +214,19 @@ def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool)
     )
     if result.returncode != 0:
         shutil.rmtree(new, ignore_errors=True)
-        words = result.stderr.strip().rpartition("\n")[2]
+        cause = _cause(result.stderr)
         raise EmbeddedError(
-            f"PostgreSQL's initdb failed ({words}): solve that, or set DATABASE_URL to a server of your own."
+            f"PostgreSQL's initdb failed ({cause}): solve that, or set DATABASE_URL to a server of your own."
         )
     new.rename(data)
     if durable:
         _sync_folder(data.parent)
+
+
+def _cause(stderr: str) -> str:
+    """Return what initdb, or the PostgreSQL that it runs, says about its failure; the last lines are about its end."""
+    found = _FAILURE.search(stderr)
+    return found[0] if found else stderr.strip().rpartition("\n")[2]
 
 
 def _locale(major: int) -> list[str]:

@@ -97,6 +97,20 @@ class TestAsRoot:
         with pytest.raises(EmbeddedError, match=sentence), embedded.servers(opened / ".weir"):
             pass
 
+    def test_a_disk_that_is_full_at_the_first_start_is_named(self, open_folder: Path) -> None:
+        """In the words of the PostgreSQL that initdb runs, which more lines follow."""
+        small = open_folder / "small"
+        small.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=20m,mode=0711", "weir", str(small)]
+        if subprocess.run(mount, check=False, capture_output=True).returncode:
+            pytest.skip("this root may not mount")
+        try:
+            sentence = r"initdb failed \(FATAL: +could not .*\): solve that, or set DATABASE_URL"
+            with pytest.raises(EmbeddedError, match=sentence), embedded.servers(small / ".weir", valkey=False):
+                pass
+        finally:
+            subprocess.run(["umount", str(small)], check=True)
+
     def test_a_wrong_pid_file_stops_no_process_of_another_user(self, home: Path) -> None:
         """Root signals PostgreSQL as PostgreSQL's own user, so a wrong pid file cannot name a process of another."""
         daemon = postgres.postgres_daemon(home, durable=False)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -189,3 +191,26 @@ def test_pip_installs_where_there_is_no_uv(
     assert fetched[-1] == "uv"
     assert installed[-1] == ".[embedded]"
     assert "uv is not used, as pip install failed" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("has_venv", [True, False])
+def test_what_to_install_is_told_only_where_it_is_missing(has_venv: bool, tmp_path: Path) -> None:
+    """Not where something else keeps `make install` from making .venv, here a file of that name."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "install.py", "local/requirements.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(install.CHECKOUT / name, tmp_path / name)
+    (tmp_path / ".venv").touch()
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without/ensurepip.py").write_text("raise ImportError")
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}  # of `make test`
+    made = subprocess.run(
+        ["make", "install", f"PYTHON={sys.executable}"],
+        cwd=tmp_path,
+        env=environment | ({} if has_venv else {"PYTHONPATH": str(tmp_path / "without")}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode
+    assert ("python3-venv" in made.stderr) is not has_venv
+    assert (".venv: the lines above say why" in made.stderr) is has_venv
