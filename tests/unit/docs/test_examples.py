@@ -59,6 +59,18 @@ def test_no_page_has_its_reader_change_a_file_of_weir() -> None:
     assert [block.name for block in written if (CHECKOUT / block.file).exists()] == []
 
 
+def test_a_page_adds_to_what_other_pages_write() -> None:
+    """Whoever comes from the tutorial, or another page, loses nothing; but for the pages that begin the app."""
+    pages_of = {block.file: {other.page for other in BLOCKS if other.file == block.file} for block in BLOCKS}
+    replaced = [
+        block.name
+        for block in BLOCKS
+        if block.file.startswith("local/") and not block.is_added and block.page not in situations.WITHOUT_SHOP
+        if len(pages_of[block.file]) > 1
+    ]
+    assert replaced == []
+
+
 def test_the_tutorial_is_the_example() -> None:
     """Each file that the tutorial has its reader write is the one that the tests of the example test."""
     for block in TUTORIAL:
