@@ -1,7 +1,7 @@
 """Site is one rate and its clock, Slot one start reserved at a site, DeletedSite what is kept of a deleted site."""
 
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
@@ -23,7 +23,6 @@ ALWAYS_REFUSING = (429, 503)  # statuses by which every site refuses more reques
 REFUSING_FROM, REFUSING_TO = 400, 999  # the statuses that a site's setting may name
 MOST_REFUSING = 20  # statuses in a site's setting
 LONGEST_REASON = 200  # characters of Site.backoff_reason
-TRIED_AGAIN = frozenset({"unreachable", "backed off"})  # states of a site that is tried again to see whether it answers
 MOST_SLOTS = 10_000  # in one reservation, and in one burst
 # A site's setting adds statuses to ALWAYS_REFUSING. Django has no lookup for all elements of an array: hence the ALL.
 REFUSING_IS_USABLE = Q(refusing__isnull=True) | Q(
@@ -204,31 +203,6 @@ def held_state(*, beneath_pause: bool = False) -> Func:
     )
     state = "weir_ratelimit_held_state"
     return Func(paused, *map(F, names), is_wanted, Now(), function=state, output_field=models.CharField(null=True))
-
-
-class TriedSite(Protocol):
-    """The columns of a site that say when it is tried again."""
-
-    @property
-    def backed_off_until(self) -> datetime | None: ...
-    @property
-    def next_start(self) -> datetime: ...
-    @property
-    def effective_interval(self) -> timedelta: ...
-    @property
-    def due_at(self) -> datetime | None: ...
-
-
-def next_try(site: TriedSite) -> datetime | None:
-    """Return when the next fetch may start at a site that is backed off or unreachable; past if one may be in flight.
-
-    That is the end of the back-off, or later if the site's clock, or the first fetch to come, is not ready then. The
-    clock does not count if a slot behind the back-off is reserved, which has moved it. None: it was never backed off.
-    """
-    if (until := site.backed_off_until) is None:
-        return None
-    is_reserved = site.next_start - site.effective_interval >= until
-    return max(until, until if is_reserved else site.next_start, site.due_at or until)
 
 
 class StartTotal(models.Model):

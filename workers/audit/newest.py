@@ -3,6 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
+from django.db import transaction
+
+from weir.postgres import planner
 from weir.postgres.statements import Statement
 
 MOST: Final = 100  # entries of each target that are looked at
@@ -24,6 +27,10 @@ NEWEST = Statement("newest", row=NewestEntry, commits=False)
 def newest(targets: Collection[str], actions: Collection[str]) -> list[NewestEntry]:
     """Return the newest entry of each target with one of these actions, among the target's MOST newest entries.
 
-    One statement, which finds them by an index; none without targets.
+    One statement, which reads them in the order of an index; none without targets.
     """
-    return NEWEST(targets=list(targets), actions=list(actions), most=MOST) if targets else []
+    if not targets:
+        return []
+    with transaction.atomic():
+        planner.in_index_order()
+        return NEWEST(targets=list(targets), actions=list(actions), most=MOST)

@@ -61,7 +61,7 @@ def test_a_refused_request_keeps_no_answer(program: Program) -> None:
 
 
 def test_a_pause_says_who_made_it_and_why(program: Program) -> None:
-    assert program.call("PUT", f"/sites/{HOST}/pause", {"lasts": "5m", "why": "They called."}).status_code == 204
+    assert program.call("PUT", f"/sites/{HOST}/pause", {"for": "5m", "why": "They called."}).status_code == 204
     [listed] = [site for site in program.call("GET", "/sites").json()["sites"] if site["name"] == HOST]
     for site in (listed, program.call("GET", f"/sites/{HOST}").json()):
         assert (site["paused_by"], site["paused_why"]) == (Entry.objects.latest("pk").actor, "They called.")

@@ -13,7 +13,6 @@ from pytest_django import Settings
 from tests.integration.ops.conftest import Forget
 from weir.notifications.inbox.writing import notify
 from weir.notifications.models import UnreadCount
-from weir.ops.views import emails
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Entry
@@ -202,7 +201,7 @@ def test_an_email_is_resolved_with_a_reason() -> None:
     assert f"/emails/{email.pk}/resend/" in browser.get(f"/emails/{email.pk}/").content.decode()
 
 
-def test_a_settled_email_has_ended_as_somebody_has_said() -> None:
+def test_a_settled_email_has_ended_as_somebody_has_said(forget: Forget) -> None:
     """Not with the last reply, which belongs to an attempt whose end was not known."""
     shipping.ship(Order.objects.create(number="1", customer_email="kim@example.com").pk)
     Email.objects.update(
@@ -214,7 +213,7 @@ def test_a_settled_email_has_ended_as_somebody_has_said() -> None:
     browser = signed_in()
     assert "<li>It has ended: sent, as robin has said.</li>" in browser.get(path).content.decode()
     Email.objects.update(state="failed", sent_at=None)  # as if a mailer had ended it later
-    emails.forget(email.pk)
+    forget()
     assert "<li>It has ended: failed: closed unexpectedly.</li>" in browser.get(path).content.decode()
 
 

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from tests.integration.ratelimit.conftest import SITE, site_at, take
 from weir.ratelimit import site_settings, slots
-from weir.ratelimit.models import Site, held_state, next_try
+from weir.ratelimit.models import Site, held_state
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,19 +65,3 @@ def test_what_is_not_about_a_fetch_leaves_no_silence() -> None:
     assert Site.objects.get().is_silent
     site_settings.resume(SITE)
     assert not Site.objects.get().is_silent
-
-
-def test_the_next_try_comes_when_the_back_off_the_clock_and_the_queue_allow_it() -> None:
-    """A slot that is reserved behind the back-off has moved the clock, and does not put the try off."""
-    site = site_at("1/10s")
-    assert next_try(site) is None
-    over = site.backed_off_until = site.created_at
-    second = timedelta(seconds=1)
-    for clock, due_at, expected in (
-        (over - second, None, over),
-        (over + 3 * second, None, over + 3 * second),
-        (over + 10 * second, None, over),
-        (over + 3 * second, over + 7 * second, over + 7 * second),
-    ):
-        site.next_start, site.due_at = clock, due_at
-        assert next_try(site) == expected, (clock, due_at)

@@ -6,19 +6,18 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.functions import Now
-from django.test import Client
 
-from project.logins import links
 from tests.integration.plans import rows_read
+from weir.postgres import planner
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door, Entry
 from weir.workers.fetches.actions import sites
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.reports.pauses import PAUSE, RESUME, SitePause, pauses
+from weir.workers.fetches.reports.holds import PAUSE, RESUME, SitePause, pauses
 from weir.workers.fetches.reports.why import why
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -48,22 +47,16 @@ def printed(*arguments: str) -> str:
 
 @pytest.mark.parametrize("duration", [None, timedelta(minutes=5, microseconds=999)])
 def test_it_shows_wherever_the_pause_shows(fetch: int, duration: timedelta | None) -> None:
-    """In commands, on pages, and in why a fetch waits."""
+    """In commands, and in why a fetch waits. For pages: tests/integration/ops/test_site_pages.py."""
     sites.pause(ADA, SITE, duration, why=REASON)
     assert found() == SitePause("ada", REASON)
     assert f"by ada ({REASON})" in printed("sites", "show", SITE)
     assert "by ada" in printed("sites", "list")
-    assert f"The site {SITE} is paused by ada" in why(fetch).blockers[0].text
-    assert "(Its owner called)" in why(fetch).blockers[0].text
+    [said] = [blocker.text for blocker in why(fetch).blockers if blocker.kind == "paused"]
+    assert said.startswith(f"The site {SITE} is paused by ada (Its owner called)")
     [listed] = json.loads(printed("sites", "list", "--json"))["sites"]
     for data in (listed, json.loads(printed("sites", "show", SITE, "--json"))):
         assert (data["paused_by"], data["paused_why"]) == ("ada", REASON)
-    client = Client()
-    client.force_login(links.operator())
-    for path in ("/sites/", f"/sites/{SITE}/"):
-        page = client.get(path).text
-        assert " by ada" in page, path
-        assert REASON in page, path
 
 
 def test_a_pause_of_somebody_else_is_not_put_down_to_whom_the_trail_names(fetch: int) -> None:
@@ -88,7 +81,7 @@ def test_however_long_the_trail_is_a_little_of_it_is_read(*, analyze: bool) -> N
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO weir_audit_entry (at, actor, door, action, target, why, correlation_id)"
-            " SELECT now(), 'ada', 'page', 'sites.set', CASE WHEN n % 10 = 0 THEN 'b.example' ELSE %s END, '', ''"
+            " SELECT now(), 'ada', 'page', 'sites.set', CASE WHEN n %% 10 = 0 THEN 'b.example' ELSE %s END, '', ''"
             " FROM generate_series(1, 3000) AS n",
             [SITE],
         )
@@ -96,5 +89,7 @@ def test_however_long_the_trail_is_a_little_of_it_is_read(*, analyze: bool) -> N
             cursor.execute("ANALYZE weir_audit_entry")
     for name in ("nobody.example", SITE, "b.example"):
         wanted: dict[str, object] = {"targets": [name], "actions": [PAUSE, RESUME], "most": 100}
-        assert rows_read("weir.workers.audit", "newest", wanted, "weir_audit_entry") <= 200, name
+        with transaction.atomic():
+            planner.in_index_order()
+            assert rows_read("weir.workers.audit", "newest", wanted, "weir_audit_entry") <= 200, name
     assert Entry.objects.filter(at__lte=Now()).count() == 3000

@@ -122,7 +122,7 @@ def _file(request: HttpRequest, of: str, form: str) -> HttpResponseBase:
 
 async def _each(written: Iterator[str]) -> AsyncIterator[str]:
     """Yield what is written, which is made in the thread of the database's connection."""
-    while (text := await sync_to_async(next)(written, None)) is not None:
+    while (text := await sync_to_async(lambda: next(written, None))()) is not None:
         yield text
 
 

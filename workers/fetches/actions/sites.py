@@ -20,14 +20,14 @@ from weir.workers.audit.acting import Actor, AuditedAction, State
 from weir.workers.fetches import strays
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.models import RobotsFile
-from weir.workers.fetches.reports import pauses
+from weir.workers.fetches.reports import holds
 from weir.workers.fetches.robots import crawl_delays, files
 from weir.workers.publish import publish
 
 MAY_CHANGE: Final = "weir_ratelimit.change_site"
 SET: Final = AuditedAction("sites.set", MAY_CHANGE)
-PAUSE: Final = AuditedAction(pauses.PAUSE, MAY_CHANGE)
-RESUME: Final = AuditedAction(pauses.RESUME, MAY_CHANGE)
+PAUSE: Final = AuditedAction(holds.PAUSE, MAY_CHANGE)
+RESUME: Final = AuditedAction(holds.RESUME, MAY_CHANGE)
 DELETE: Final = AuditedAction("sites.delete", MAY_CHANGE)
 ASK_ROBOTS: Final = AuditedAction("sites.ask_robots", "weir_fetches.change_robotsfile")
 

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from weir.conf.texts.rates import rate_text
 from weir.ratelimit.changing.declared import IN_COMMANDS, SETTINGS
-from weir.ratelimit.models import PAUSED_FOREVER, TRIED_AGAIN, Site
+from weir.ratelimit.models import PAUSED_FOREVER, Site
 from weir.workers.cli import terminal
 from weir.workers.fetches.actions.sites import version_of
 from weir.workers.fetches.management import forecast_text
 from weir.workers.fetches.management.forecast_text import WHEN
+from weir.workers.fetches.reports.holds import TRIED_AGAIN, SitePause
 from weir.workers.fetches.reports.listed_site import ListedSite, SiteStatus
-from weir.workers.fetches.reports.pauses import SitePause
 from weir.workers.fetches.reports.site_status import SiteDetails, SiteNow
 from weir.workers.fetches.targets import DEFAULT_PORTS
 

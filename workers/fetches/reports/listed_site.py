@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from weir.ratelimit.models import PAUSED_FOREVER, TRIED_AGAIN, next_try
-from weir.workers.fetches.reports.pauses import SitePause
+from weir.ratelimit.models import PAUSED_FOREVER
+from weir.workers.fetches.reports.holds import TRIED_AGAIN, SitePause, next_try
 
 LATELY_S: Final = 60.0  # seconds over which the seen rate is counted
 

@@ -24,8 +24,8 @@ from weir.conf.texts.suggestions import no_such_word
 from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
 from weir.workers import cursors
+from weir.workers.fetches.reports.holds import pauses
 from weir.workers.fetches.reports.listed_site import LATELY_S, ListedSite, SiteStatus
-from weir.workers.fetches.reports.pauses import pauses
 
 ROWS: Final = 100  # sites of a page
 LOOKED_AT: Final = 20_000  # sites that are read for one page

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from django.db.models.functions import Now
 
 from weir.ratelimit import site_names
-from weir.ratelimit.models import TRIED_AGAIN, Site, held_state, next_try
+from weir.ratelimit.models import Site, held_state
 from weir.ratelimit.sites import unknown_site
 from weir.workers.fetches.models import Fetch, FetchState, RobotsFile
 from weir.workers.fetches.reports.forecast import Forecast, forecast
-from weir.workers.fetches.reports.pauses import SitePause, pauses
+from weir.workers.fetches.reports.holds import TRIED_AGAIN, SitePause, next_try, pauses
 
 MOST_ROBOTS = 5  # robots.txt files of one site that are shown
 LOOKED_AT = 1_000  # queued fetches, for the last error

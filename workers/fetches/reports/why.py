@@ -19,13 +19,13 @@ from django.template.defaultfilters import pluralize
 from weir.conf import settings
 from weir.conf.texts.rates import rate_text
 from weir.postgres.statements import Statement
-from weir.ratelimit.models import PAUSED_FOREVER, TRIED_AGAIN, next_try
+from weir.ratelimit.models import PAUSED_FOREVER
 from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.dispatch import InHand
 from weir.workers.fetches.models import FINAL, FetchState
-from weir.workers.fetches.reports.pauses import pauses
+from weir.workers.fetches.reports.holds import TRIED_AGAIN, next_try, pauses
 from weir.workers.fetches.reports.waiting_fetch import WaitingFetch, starts_in_s
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.status import ProcessStatus, processes

@@ -94,8 +94,8 @@ def _add_said(parser: CommandParser) -> None:
     said.add_arguments(parser, wants_reason=True)
 
 
-def _each(ids: list[int], act: Act, who: str | None, why: str, **given: str | None) -> Result:
-    if given["seen"] and len(set(ids)) > 1:
+def _each(ids: list[int], act: Act, who: str | None, why: str, *, seen: str | None, to: str | None = None) -> Result:
+    if seen and len(set(ids)) > 1:
         raise ValueError("--seen is the version of one e-mail: name one.")
     resolved: dict[int, str] = {}  # by id: what is printed about each e-mail
     refused: list[str] = []
@@ -103,7 +103,7 @@ def _each(ids: list[int], act: Act, who: str | None, why: str, **given: str | No
     for email_id in dict.fromkeys(ids):
         try:
             expired_at = Email.objects.values_list("expires_at", flat=True).get(pk=email_id)
-            email = actions.resolve(actor, email_id, act, why=why, **given)
+            email = actions.resolve(actor, email_id, act, why=why, to=to, seen=seen)
         except Email.DoesNotExist:
             refused.append(f"There is no e-mail {email_id}.")
         except resolving.CannotBeResolved as error:
