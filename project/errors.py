@@ -24,6 +24,7 @@ from project import embedded
 from project.environment import UnreadableVariables
 from project.environment.redacting import without_secrets
 from project.environment.urls import REDIS_SCHEMES, SCHEMES, split_url
+from project.processes import folder
 from weir.conf.kinds import TRUE
 from weir.conf.texts import redis_urls as several
 from weir.notifications import counters
@@ -102,7 +103,7 @@ def _database(error: Exception, rest: str) -> str:
     if os.environ.get("DATABASE_URL"):
         return f"{database_place()} does not work ({_reason(error)}): check DATABASE_URL{rest}."
     if _takes_no_connections(Path(configured["HOST"]) / ".s.PGSQL.5432"):
-        return embedded.not_running_hint()
+        return _not_running("PostgreSQL", "DATABASE_URL")
     log = settings.EMBEDDED_HOME / "postgres.log"
     return f"The embedded PostgreSQL does not work ({_reason(error)}): see {log}{rest}."
 
@@ -116,9 +117,20 @@ def _broker(error: Exception, rest: str) -> str:
     if variable:
         return f"{_server(variable)} does not work ({_reason(error)}): check {variable}{rest}."
     if _takes_no_connections(embedded.valkey_socket(settings.EMBEDDED_HOME)):
-        return "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
+        return _not_running("Valkey", "REDIS_URL")
     log = settings.EMBEDDED_HOME / "valkey.log"
     return f"The embedded Valkey does not work ({_reason(error)}): see {log}{rest}."
+
+
+def _not_running(name: str, variable: str) -> str:
+    """Return what to do about an embedded server that takes no connections. An `up` that runs starts its own again."""
+    up = folder.running(settings.EMBEDDED_HOME)
+    if up is None:
+        return f"{name} is not running: start it with `make up`, or set {variable} to a server of your own."
+    return (
+        f"{name} is not running, though `make up` runs from this folder (pid {up.pid}), which starts it again if it "
+        f"has ended: try again in a few seconds, or see its terminal. If {variable} is set there, set it here, too."
+    )
 
 
 def _server(variable: str) -> str:

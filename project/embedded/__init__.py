@@ -10,7 +10,7 @@ and root can connect.
 from project.embedded.ownership import make_home
 from project.embedded.places import EmbeddedError
 from project.embedded.postgres import DATABASE_NAME, DATABASE_USER, postgres_socket_dir
-from project.embedded.servers import EmbeddedServers, discard, home, not_running_hint, servers
+from project.embedded.servers import EmbeddedServers, discard, home, servers
 from project.embedded.valkey import valkey_socket
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "discard",
     "home",
     "make_home",
-    "not_running_hint",
     "postgres_socket_dir",
     "servers",
     "valkey_socket",

@@ -54,6 +54,14 @@ class Daemon:
             self._wait_until_it_answers()
         self.complete()
 
+    def has_ended(self) -> bool:
+        """Return whether no process of the server lives, not even one that its first process has left behind."""
+        return self._is_gone() and not is_locked(self.lock)
+
+    def previous_log(self) -> Path:
+        """Return where the log of the run before this one is."""
+        return self.log.with_suffix(".previous.log")
+
     def stop(self) -> None:
         """Shut the server down if it runs: in order, or immediately if an orderly end takes more than STOP_TIMEOUT_S.
 
@@ -114,7 +122,7 @@ class Daemon:
             os.ftruncate(lock, 0)
             os.write(lock, self._recorded_command().encode())
             if self.log.exists():
-                self.log.replace(self.log.with_suffix(".previous.log"))
+                self.log.replace(self.previous_log())
             log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             try:
                 self._process = subprocess.Popen(  # noqa: S603 -- our own command, no shell

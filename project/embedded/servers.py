@@ -2,9 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from project.checkout import CHECKOUT
@@ -13,6 +15,9 @@ from project.embedded.ownership import RUNNING, STARTING, STOPPING, own_or_wait,
 from project.embedded.places import EmbeddedError
 from project.embedded.postgres import postgres_daemon, postgres_folder, postgres_socket_dir
 from project.embedded.valkey import valkey_daemon, valkey_socket
+
+MOST_ENDS = 3  # of one server within ENDS_WITHIN_S: to start it once more would not help
+ENDS_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +29,33 @@ class EmbeddedServers:
     postgres_pid: int | None
     valkey_pid: int | None
     owner: bool
+    _owned: tuple[Daemon, ...] = ()
+    _ends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # times of time.monotonic()
+
+    def start_again(self, say: Callable[[str], None]) -> None:
+        """Start each server again that has ended since; `say` gets a sentence about each. A guest does nothing.
+
+        Raises EmbeddedError if a server cannot be started, or has ended `MOST_ENDS` times within `ENDS_WITHIN_S`.
+        """
+        for daemon in self._owned:
+            if daemon.has_ended():
+                self._note_end(daemon)
+                say(f"{daemon.name} has ended, and is started again: what it wrote is in {daemon.previous_log()}.")
+                _ensure_running(daemon)
+
+    def _note_end(self, daemon: Daemon) -> None:
+        now = time.monotonic()
+        self._ends[daemon.name] = ends = [at for at in self._ends[daemon.name] if at > now - ENDS_WITHIN_S] + [now]
+        if len(ends) >= MOST_ENDS:
+            raise EmbeddedError(
+                f"{daemon.name} has ended {MOST_ENDS} times within {ENDS_WITHIN_S:g} s, and is not started again: "
+                f"see {daemon.log}, or set {daemon.instead} to a server of your own."
+            )
 
 
 def home() -> Path:
     """Return the folder of this checkout's servers: WEIR_HOME (relative to the checkout), or ``.weir``."""
     return (CHECKOUT / Path(os.environ.get("WEIR_HOME") or ".weir").expanduser()).resolve()
-
-
-def not_running_hint() -> str:
-    """Return the sentence for a user whose embedded server does not run."""
-    return "PostgreSQL is not running: start it with `make up`, or set DATABASE_URL to a server of your own."
 
 
 @contextmanager
@@ -73,6 +95,7 @@ def servers(
             postgres_pid=server.pid() if server else None,
             valkey_pid=buffer.pid() if buffer else None,
             owner=lock is not None,
+            _owned=tuple(daemons) if lock is not None else (),
         )
 
 

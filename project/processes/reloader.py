@@ -33,6 +33,7 @@ class Reloader:
     announce: Callable[[], None]  # called when the processes are ready for the first time
     say: Callable[[str], None]
     refusal_of_env: Callable[[], str]  # returns what the processes would say about .env; "" if they can read it
+    keep_servers: Callable[[], None]  # starts servers again that have ended
     _code: changes.Code = field(default_factory=lambda: changes.Code(CHECKOUT))
     _is_announced: bool = False
     _began_at: float = 0.0  # of time.monotonic()
@@ -93,6 +94,7 @@ class Reloader:
 
     def _check(self, *, all_ended: bool = False) -> None:
         """Raise CodeChanged if code has changed, and processes can start with the new code."""
+        self.keep_servers()
         try:
             self._code.check(all_ended=all_ended)
         except changes.CodeChanged as changed:

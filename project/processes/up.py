@@ -4,8 +4,8 @@
 2. Start the embedded servers, unless the environment names others, and the mail catcher, unless the environment names a
    mail server. Check that PostgreSQL and the broker accept our connections.
 3. Run the Procfile's `release` line, then all of its processes.
-4. Announce once the web process and all workers answer. Start the processes anew when code has changed (`reloader.py`);
-   stop everything when one process ends by itself.
+4. Announce once the web process and all workers answer. Start the processes anew when code has changed (`reloader.py`),
+   and an embedded server when it has ended; stop everything when one process ends by itself.
 """
 
 import os
@@ -83,7 +83,7 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
     with folder.held(home, options.port, decided), ExitStack() as stack:
         if mail is not None:
             catcher = stack.enter_context(_catcher(int(decided["EMAIL_PORT"]), mail))
-        stack.enter_context(_servers())
+        keep_servers = partial(stack.enter_context(_servers()), say)
         if mail is not None:
             stack.callback(catcher.end)  # after the mailers have ended, while the servers end
         _check_servers()
@@ -93,15 +93,23 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
         alone = dict.fromkeys(("web", "worker", "weir"), 1)
         counts = {**alone, "fetcher": options.fetchers}
         start, ready = partial(_started, host, env, counts), partial(_wait_until_ready, host, options.port)
-        told = partial(announce, Running(host=host, options=options, mail=mail))
+        announced = partial(announce, Running(host=host, options=options, mail=mail))
         if options.reloads:
-            refusal = partial(environment.refusal, CHECKOUT / ".env", env)
-            reloader.Reloader(start=start, wait_until_ready=ready, announce=told, say=say, refusal_of_env=refusal).run()
+            reloader.Reloader(
+                start=start,
+                wait_until_ready=ready,
+                announce=announced,
+                say=say,
+                refusal_of_env=partial(environment.refusal, CHECKOUT / ".env", env),
+                keep_servers=keep_servers,
+            ).run()
         with start() as running:
-            ready(running, lambda: None)
-            told()
-            running.wait()
-            raise procfile.ProcessesEnded
+            ready(running, keep_servers)
+            announced()
+            while True:
+                running.check()
+                keep_servers()
+                time.sleep(procfile.POLL_S)
 
 
 def _catches() -> bool:
@@ -196,13 +204,17 @@ def _check_port(host: str, port: int) -> None:
 
 
 @contextmanager
-def _servers() -> Iterator[None]:
-    """Run an embedded server for each of DATABASE_URL and REDIS_URL that the environment does not set."""
+def _servers() -> Iterator[Callable[[Callable[[str], None]], None]]:
+    """Run an embedded server for each of DATABASE_URL and REDIS_URL that the environment does not set.
+
+    Yields `EmbeddedServers.start_again`, or what does nothing if the environment sets both.
+    """
     postgres, valkey = not os.environ.get("DATABASE_URL"), not os.environ.get("REDIS_URL")
-    with ExitStack() as stack:
-        if postgres or valkey:
-            stack.enter_context(embedded.servers(settings.EMBEDDED_HOME, postgres=postgres, valkey=valkey))
-        yield
+    if not (postgres or valkey):
+        yield lambda _say: None
+        return
+    with embedded.servers(settings.EMBEDDED_HOME, postgres=postgres, valkey=valkey) as running:
+        yield running.start_again
 
 
 def _check_servers() -> None:

@@ -123,8 +123,3 @@ class TestErrors:
         sentence = "Valkey ended right after its start .*Bad file format.*check-aof.*REDIS_URL"
         with pytest.raises(EmbeddedError, match=sentence), embedded.servers(new_home, postgres=False):
             pass
-
-    def test_the_hint_where_no_server_runs(self) -> None:
-        """One sentence with both ways out."""
-        assert "`make up`" in embedded.not_running_hint()
-        assert "DATABASE_URL" in embedded.not_running_hint()

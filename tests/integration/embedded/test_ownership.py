@@ -10,7 +10,9 @@ import pytest
 
 from project import embedded
 from project.embedded import EmbeddedError, EmbeddedServers, ownership, postgres
+from project.embedded.daemon import Daemon
 from tests.integration.embedded.conftest import bystander, data_folder, owner_process, report, runs, sql, valkey
+from tests.waiting import wait_for
 
 only_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -84,6 +86,49 @@ class TestOwner:
         embedded.discard(new_home)
         assert not data_folder(new_home).parent.exists()
         assert not new_home.exists()
+
+
+class TestEnds:
+    def test_a_server_that_was_killed_is_started_again_with_its_data(self, home: Path) -> None:
+        """By its owner, who says so; while all run, nothing happens."""
+        said: list[str] = []
+        with embedded.servers(home) as running:
+            running.start_again(said.append)
+            assert said == []
+            sql(running, "CREATE TABLE started_again AS SELECT 42 AS answer")
+            valkey(running).set("started_again", "42")
+            for daemon in running._owned:
+                kill(daemon)
+                running.start_again(said.append)
+            assert sql(running, "SELECT answer FROM started_again") == (42,)
+            assert valkey(running).get("started_again") == "42"
+        assert [sentence.partition(" has ended")[0] for sentence in said] == ["PostgreSQL", "Valkey"]
+        assert all(Path(sentence.rpartition(" ")[2].rstrip(".")).exists() for sentence in said)
+
+    def test_a_server_that_ends_again_and_again_is_given_up(self, home: Path) -> None:
+        """The sentence names its log; a guest starts nothing."""
+        said: list[str] = []
+        with (
+            embedded.servers(home, postgres=False, durable=False) as running,
+            embedded.servers(home, postgres=False, durable=False) as guest,
+        ):
+            [daemon] = running._owned
+            for _ in range(2):
+                kill(daemon)
+                guest.start_again(pytest.fail)
+                running.start_again(said.append)
+            kill(daemon)
+            with pytest.raises(EmbeddedError, match=rf"Valkey has ended 3 times within 60 s.* see {home}/valkey\.log"):
+                running.start_again(said.append)
+        assert len(said) == 2
+
+
+def kill(daemon: Daemon) -> None:
+    """Kill a server, and wait for the end of all its processes."""
+    pid = daemon.pid()
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    wait_for(daemon.has_ended, 10, f"the end of {daemon.name}")
 
 
 class TestAdoption:

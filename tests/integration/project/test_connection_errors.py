@@ -13,6 +13,7 @@ from django.db import connection
 from project import embedded
 from project.checkout import CHECKOUT
 from project.errors import DOCTOR
+from project.processes import folder
 from tests.forked import Forked
 from tests.home import DATABASE_URL
 from tests.integration.project.conftest import Manage, RefusesPasswords, Told, environment, serving
@@ -50,6 +51,17 @@ def test_embedded_servers_that_do_not_run(manage: Manage, tmp_path: Path) -> Non
     """Without DATABASE_URL and without running servers, the command says how to start them."""
     told = sentence(manage(*LIST, WEIR_HOME=tmp_path))
     assert told == "PostgreSQL is not running: start it with `make up`, or set DATABASE_URL to a server of your own."
+
+
+@needs_no_pool
+def test_embedded_servers_that_do_not_run_while_up_does(manage: Manage, tmp_path: Path) -> None:
+    """To start `up` would be refused: what runs starts its servers again, or says in its terminal why it does not."""
+    with folder.held(tmp_path, 26000, {}):
+        for command, name, variable in ((LIST, "PostgreSQL", "DATABASE_URL"), (FETCH, "Valkey", "REDIS_URL")):
+            told = sentence(manage(*command, WEIR_HOME=tmp_path))
+            assert told.startswith(f"{name} is not running, though `make up` runs from this folder (pid {os.getpid()})")
+            assert "start it with" not in told
+            assert variable in told
 
 
 @needs_no_pool

@@ -26,6 +26,7 @@ class Scene:
     starts: int = 0
     stopped: int = 0  # processes whose block was left
     finishes: int = 0
+    looks_after_servers: int = 0
     ends: int = 0
     goes_on: bool = False  # a task of processes that were asked to end
 
@@ -38,6 +39,7 @@ class Scene:
                 announce=lambda: None,
                 say=self.said.append,
                 refusal_of_env=lambda: self.refusal,
+                keep_servers=self.keep_servers,
                 _code=changes.Code(self.checkout),
             ).run()
 
@@ -55,6 +57,10 @@ class Scene:
         if not self.steps:
             raise Stop
         self.steps.pop(0)()
+
+    def keep_servers(self) -> None:
+        """Called at each look, whether processes run or not."""
+        self.looks_after_servers += 1
 
     def finish(self) -> None:
         """Called when they are to end, and their tasks before them."""
@@ -116,3 +122,4 @@ def test_new_processes_start_while_those_of_the_old_code_end(goes_on: bool, scen
     scene.steps = [change, look]
     scene.run()
     assert (scene.starts, scene.ends, scene.stopped) == (2, int(goes_on), 2)
+    assert scene.looks_after_servers >= 2
