@@ -133,6 +133,15 @@ def release(env: Mapping[str, str]) -> bool:
         return process.wait() == 0
 
 
+def succeeds(command: list[str], env: Mapping[str, str], *, log: Path, within_s: float) -> bool:
+    """Run a command; return whether it succeeded within this many seconds. Its output is appended to `log`."""
+    with _supervised(command, env, log) as process:
+        try:
+            return process.wait(within_s) == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+
 @contextmanager
 def _supervised(
     command: list[str], env: Mapping[str, str], log: Path | None = None

@@ -2,8 +2,8 @@
 
 1. Start the processes, and wait until they are ready. From now on, look at the code twice a second.
 2. If code has changed, ask the processes to end, and go on with step 1 immediately: a process takes a second or two to
-   end, and Python takes as long to start. A task that goes on with the old code gets more time. If Python cannot parse
-   the code, or the .env cannot be read, report that, and let the processes go on with the code that they have.
+   end, and Python takes as long to start. A task that goes on with the old code gets more time. If the code cannot be
+   parsed or loaded, or the .env cannot be read, report that, and let the processes go on with the code that they have.
 3. If the processes end by themselves before any change, the reloader ends, too. After a change, which is the likely
    cause, the reloader waits for the next change.
 """
@@ -33,6 +33,7 @@ class Reloader:
     announce: Callable[[], None]  # called when the processes are ready for the first time
     say: Callable[[str], None]
     refusal_of_env: Callable[[], str]  # returns what the processes would say about .env; "" if they can read it
+    refusal_of_code: Callable[[], str]  # returns what one of the processes would say last if it cannot load the code
     keep_servers: Callable[[], None]  # starts servers again that have ended
     _code: changes.Code = field(default_factory=lambda: changes.Code(CHECKOUT))
     _is_announced: bool = False
@@ -99,14 +100,15 @@ class Reloader:
             self._code.check(all_ended=all_ended)
         except changes.CodeChanged as changed:
             if told := self._mistakes(changed.paths):
-                self.say(told if all_ended else f"{told}The processes go on with the code that they have.")
+                self.say(told if all_ended else f"{told}\nThe processes go on with the code that they have.")
                 return
             self.say(f"{_named(changed.paths)} changed: all processes end and start again.{_hint(changed.paths)}")
             raise
 
     def _mistakes(self, paths: list[str]) -> str:
         in_env = self.refusal_of_env() if _has_env(paths) else ""
-        return changes.mistakes(paths) + (f"{in_env}\n" if in_env else "")
+        found = "\n".join(filter(None, (changes.mistakes(paths).rstrip(), in_env)))
+        return found or self.refusal_of_code()
 
     def _wait(self) -> None:
         while True:

@@ -3,7 +3,7 @@
 1. Hold the folder: only one `up` runs from it. Check that the web process can listen, before anything is started.
 2. Start the embedded servers, unless the environment names others, and the mail catcher, unless the environment names a
    mail server. Check that PostgreSQL and the broker accept our connections.
-3. Run the Procfile's `release` line, then all of its processes.
+3. Run the Procfile's `release` line, then all of its processes, if this process can import the tasks.
 4. Announce once the web process and all workers answer. Start the processes anew when code has changed (`reloader.py`),
    and an embedded server when it has ended; stop everything when one process ends by itself.
 """
@@ -27,7 +27,7 @@ from project.celery import app
 from project.checkout import CHECKOUT
 from project.environment import secret_key
 from project.logs import formats
-from project.processes import folder, procfile, reloader
+from project.processes import folder, loading, procfile, reloader
 from weir.conf import settings as weir_settings
 
 BROKER_TIMEOUT_S = 3
@@ -90,6 +90,8 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
         env = _environment(host, options.port) | decided
         if not procfile.release(env):
             raise CannotStart("The Procfile's release line failed: what it wrote above says why.")
+        if told := loading.refusal_of_tasks():
+            raise CannotStart(f"The tasks cannot be imported:\n{told}")
         alone = dict.fromkeys(("web", "worker", "weir"), 1)
         counts = {**alone, "fetcher": options.fetchers}
         start, ready = partial(_started, host, env, counts), partial(_wait_until_ready, host, options.port)
@@ -101,6 +103,7 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
                 announce=announced,
                 say=say,
                 refusal_of_env=partial(environment.refusal, CHECKOUT / ".env", env),
+                refusal_of_code=partial(loading.refusal, env),
                 keep_servers=keep_servers,
             ).run()
         with start() as running:

@@ -144,7 +144,7 @@ def test_new_code_is_what_the_next_fetch_calls(checkout: Checkout, page: str) ->
     """And what went on with the old code ends: a reload loses no call, though its task takes longer than any stop.
 
     On the way: commands in another terminal may fetch what `up` allows, e-mails are caught, a second `up` is refused,
-    and code that cannot be parsed changes nothing.
+    and code that cannot be parsed, or loaded, changes nothing.
     """
     checkout.write_tasks("old", seconds=6)
     up = checkout.up("--allow-loopback")
@@ -158,12 +158,17 @@ def test_new_code_is_what_the_next_fetch_calls(checkout: Checkout, page: str) ->
         assert checkout.manage("shell", "-c", ASK.format(url=page))[0] == 0
         wait_for(lambda: checkout.has("old-began"), 30, "the call of on_done")
         checkout.write_tasks("new", seconds=0)
-        wait_for(lambda: checkout.said("shop/tasks.py changed: all processes end and start again."), 10, "the line")
+        wait_for(lambda: checkout.said("shop/tasks.py changed: all processes end and start again."), 60, "the line")
         wait_for(lambda: checkout.said("Weir runs again"), 60, f"the reload: {checkout.log}")
         wait_for(lambda: checkout.has("old-ended"), 30, "the end of what went on with the old code")
         assert checkout.manage("shell", "-c", ASK.format(url=page))[0] == 0
         wait_for(lambda: checkout.has("new-ended"), 30, "the call of the new code")
         assert checkout.said("[info] new begins", times=1)
+        (checkout.path / "shop" / "tasks.py").write_text("from shop import prices\n")
+        wait_for(lambda: checkout.said("ImportError: cannot import name 'prices'"), 60, "the mistake")
+        assert checkout.said("The processes go on with the code that they have.")
+        assert not checkout.said("Traceback")  # only its last lines
+        assert not checkout.said("ImportError", times=2)
         (checkout.path / "shop" / "views.py").write_text("def broken(:\n")
         wait_for(lambda: checkout.said("SyntaxError"), 10, "the mistake")
         assert checkout.manage("shell", "-c", SHIP)[0] == 0

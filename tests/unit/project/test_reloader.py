@@ -22,6 +22,7 @@ class Scene:
     checkout: Path
     steps: list[Any]
     refusal: str = ""
+    refusal_of_code: str = ""
     said: list[str] = field(default_factory=list)
     starts: int = 0
     stopped: int = 0  # processes whose block was left
@@ -39,6 +40,7 @@ class Scene:
                 announce=lambda: None,
                 say=self.said.append,
                 refusal_of_env=lambda: self.refusal,
+                refusal_of_code=lambda: self.refusal_of_code,
                 keep_servers=self.keep_servers,
                 _code=changes.Code(self.checkout),
             ).run()
@@ -107,6 +109,26 @@ def test_a_mistake_in_env_is_told_before_anything_ends(scene: Scene) -> None:
     assert scene.said[1].startswith(".env changed: all processes end and start again.")
 
 
+def test_code_that_cannot_be_loaded_ends_nothing(scene: Scene) -> None:
+    """It is told once; the processes go on, until what can be loaded starts new ones."""
+
+    def break_it() -> None:
+        scene.refusal_of_code = "ImportError: no such name"
+        (scene.checkout / "shop/tasks.py").write_text("from shop import nothing\n")
+
+    def put_it_right() -> None:
+        assert scene.said == ["ImportError: no such name\nThe processes go on with the code that they have."]
+        assert scene.starts == 1
+        scene.refusal_of_code = ""
+        (scene.checkout / "shop/tasks.py").write_text("")
+
+    scene.steps = [break_it, lambda: None, put_it_right, lambda: None]
+    scene.run()
+    assert scene.starts == 2
+    assert scene.said[1].startswith("shop/tasks.py changed")
+    assert scene.looks_after_servers >= 4
+
+
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_new_processes_start_while_those_of_the_old_code_end(goes_on: bool, scene: Scene) -> None:
     """A task that goes on holds up nothing, and is told; at the end nothing is left of either."""
@@ -122,4 +144,3 @@ def test_new_processes_start_while_those_of_the_old_code_end(goes_on: bool, scen
     scene.steps = [change, look]
     scene.run()
     assert (scene.starts, scene.ends, scene.stopped) == (2, int(goes_on), 2)
-    assert scene.looks_after_servers >= 2
