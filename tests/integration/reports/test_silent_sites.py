@@ -31,7 +31,7 @@ SITE = "a.example"
 ERRORS = {"": "backed off", "no connection": "unreachable"}
 
 
-@pytest.fixture(params=ERRORS, ids=ERRORS.values())
+@pytest.fixture(params=list(ERRORS), ids=list(ERRORS.values()))
 def fetches(request: pytest.FixtureRequest) -> list[int]:
     """Have three fetches, at a site that refused a start, or could not be reached; the back-off is just over."""
     site_settings.set_rate(SITE, "1/s")

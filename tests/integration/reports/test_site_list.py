@@ -178,7 +178,7 @@ def test_a_queue_is_counted_piece_by_piece(piece: int, monkeypatch: pytest.Monke
     ],
     ids=str,
 )
-def test_a_wrong_filter_is_refused_in_a_sentence(wrong: dict[str, str], sentence: str) -> None:
+def test_a_wrong_filter_is_refused_in_a_sentence(wrong: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         SiteFilters(**wrong)
 

@@ -56,8 +56,8 @@ class List(Subcommand):
     def run(self, *, limit: int, state: str | None, search: str | None, **_options: Any) -> Result:
         meant = SiteFilters(search=search or "", state=state or "", sort="backlog")
         total = Site.objects.count()
-        listed = all_sites(meant, limit or None, counted=backlogs())
-        listed.sort(key=lambda site: site.row.name)
+        found = all_sites(meant, limit or None, counted=backlogs())
+        listed = sorted(found, key=lambda site: site.row.name)
 
         def text() -> str:
             if meant.search or meant.state:
