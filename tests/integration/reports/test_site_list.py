@@ -4,6 +4,7 @@ import math
 import re
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 from django.db import connection
