@@ -16,6 +16,7 @@ import termios
 import time
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -45,6 +46,10 @@ fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
 SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
+
+
+def said_in(log: Path, sentence: str) -> bool:
+    return sentence in log.read_text()
 
 
 @pytest.fixture
@@ -236,7 +241,8 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         assert "Traceback" not in log.read_text()
         for name, pid_file in (("PostgreSQL", "postgres/data/postmaster.pid"), ("Valkey", "valkey/valkey.pid")):
             os.kill(int((home / pid_file).read_text().partition("\n")[0]), signal.SIGKILL)
-            wait_for(lambda name=name: f"{name} has ended, and is started again" in log.read_text(), 10, "the sentence")
+            sentence = f"{name} has ended, and is started again"
+            wait_for(partial(said_in, log, sentence), 10, sentence)
         wait_for(lambda: diagnosis(home) == ([], True), 60, f"`doctor` that soon finds nothing wrong: {log}")
         served = [queues for words in processes_of(home) for queues in re.findall(r"--queues (\S+)", words)]
         assert {queue for queues in served for queue in queues.split(",")} == set(schedule.queues())
