@@ -18,6 +18,7 @@ from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done import calls, unknown
+from weir.workers.fetches.reports.why import CALLED_AGAIN, why
 from weir.workers.fetches.retrying import retry_failed
 from weir.workers.recovery.signals import postgresql_clock_stepped
 
@@ -82,6 +83,14 @@ def test_a_worker_keeps_the_call_before_it_rejects_the_message() -> None:
     again_at = Fetch.objects.get().on_done_again_at
     assert again_at
     assert timedelta(0) < again_at - database_now() <= unknown.AGAIN_AFTER
+
+
+def test_fetches_why_names_the_task_and_when_it_is_called_again() -> None:
+    fetch = ended()
+    Consumer().gets(called(fetch))
+    _, kept = why(fetch.pk).blockers
+    assert (kept.kind, TASK in kept.text, kept.remedy) == ("on_done", True, CALLED_AGAIN)
+    assert kept.until == Fetch.objects.get().on_done_again_at
 
 
 def test_a_message_that_calls_no_task_of_on_done_is_celerys_affair() -> None:

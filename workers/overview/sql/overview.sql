@@ -15,6 +15,7 @@
 -- queued  queued fetches
 -- held    fetches that have a slot
 -- ended   fetches that ended within an hour, the newest first, with the beginning of their errors
+-- ended_by_state, email_by_state, newest_by_state   the numbers of these
 -- cause   why the newest `heads` of those that failed have failed: what the errors say in front of a name, a number or a
 --         quotation, but with the status of an answer
 -- site    sites that dispatch looks at, or that have fetches which become due
@@ -53,6 +54,16 @@ WITH clock AS MATERIALIZED (
     WHERE finished_at BETWEEN statement_timestamp() - interval '1 hour' AND 'infinity'
     ORDER BY finished_at DESC
     LIMIT %(most)s + 1
+), ended_by_state AS MATERIALIZED (
+    SELECT
+        count(*) FILTER (WHERE state = 'done') AS done,
+        count(*) FILTER (WHERE state = 'failed') AS failed,
+        count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+        count(*) FILTER (WHERE finished_at > statement_timestamp() - interval '1 minute')::float8 / CASE
+            WHEN count(*) <= %(most)s THEN 60
+            ELSE least(60, greatest(1, extract(epoch FROM statement_timestamp() - min(finished_at))))
+        END AS ended_per_s
+    FROM ended
 ), cause AS MATERIALIZED (
     SELECT coalesce(
         nullif(rtrim(substring(error FROM '^(?:the site answered [0-9]{3}|[^0-9:;,''"(/]*)')), ''), left(error, 30)
@@ -132,6 +143,15 @@ WITH clock AS MATERIALIZED (
         ORDER BY state DESC, sending_since
         LIMIT %(most)s + 1
     )
+), email_by_state AS MATERIALIZED (
+    SELECT
+        count(*) FILTER (WHERE state = 'pending') AS pending,
+        count(*) FILTER (WHERE state IN ('claimed', 'sending')) AS sending,
+        count(*) FILTER (WHERE state = 'claimed') AS claimed,
+        count(*) FILTER (WHERE state = 'unknown') AS unknown,
+        min(since) FILTER (WHERE state = 'pending') AS pending_since,
+        min(since) FILTER (WHERE state = 'unknown') AS unknown_since
+    FROM email
 ), needy AS MATERIALIZED (
     SELECT state, kind, count(*) AS emails
     FROM (
@@ -163,6 +183,19 @@ WITH clock AS MATERIALIZED (
         sum(emails_sent + emails_failed + emails_unknown)::bigint AS ended
     FROM weir_history_minute
     WHERE minute > statement_timestamp() - interval '1 hour'
+), newest_by_state AS MATERIALIZED (
+    SELECT
+        count(*) FILTER (WHERE state = 'sent') AS sent,
+        count(*) FILTER (WHERE state = 'failed') AS not_sent,
+        least(%(most)s + 1, greatest(
+            count(*) FILTER (WHERE state = 'sent' AND is_of_hour),
+            CASE WHEN count(*) = %(most)s THEN (SELECT sent FROM hourly) END
+        )) AS sent_hour,
+        least(%(most)s + 1, greatest(
+            count(*) FILTER (WHERE state = 'failed' AND is_of_hour),
+            CASE WHEN count(*) = %(most)s THEN (SELECT failed FROM hourly) END
+        )) AS failed_hour
+    FROM newest
 ), hour AS MATERIALIZED (
     SELECT failed, ended
     FROM hourly
@@ -192,23 +225,14 @@ SELECT
     (SELECT count(*) FROM queued) AS queued,
     (SELECT count(*) FROM held WHERE state = 'reserved') AS reserved,
     (SELECT count(*) FROM held WHERE state = 'running') AS running,
-    (SELECT count(*) FROM ended WHERE state = 'done') AS done,
-    (SELECT count(*) FROM ended WHERE state = 'failed') AS failed,
-    (SELECT count(*) FROM ended WHERE state = 'cancelled') AS cancelled,
+    done, failed, cancelled,
     (
         SELECT coalesce(json_object_agg(cause, failed ORDER BY failed DESC, cause), '{}')
         FROM (
             SELECT cause, count(*) AS failed FROM cause GROUP BY cause ORDER BY failed DESC, cause LIMIT %(few)s
         ) AS most_frequent
     ) AS failed_because,
-    (
-        SELECT
-            count(*) FILTER (WHERE finished_at > now - interval '1 minute')::float8 / CASE
-                WHEN count(*) <= %(most)s THEN 60
-                ELSE least(60, greatest(1, extract(epoch FROM now - min(finished_at))))
-            END
-        FROM ended
-    ) AS ended_per_s,
+    ended_per_s,
     (SELECT extract(epoch FROM now - not_before)::float8 FROM oldest) AS oldest_due_s,
     (SELECT id FROM oldest) AS oldest_due_fetch,
     (SELECT count(*) FROM site) AS sites,
@@ -234,24 +258,12 @@ SELECT
         ORDER BY epoch DESC
         LIMIT 1
     ) AS flushed_s,
-    (SELECT count(*) FROM email WHERE state = 'pending') AS pending,
-    (SELECT count(*) FROM email WHERE state IN ('claimed', 'sending')) AS sending,
-    (SELECT count(*) FROM email WHERE state = 'claimed') AS claimed,
-    (SELECT count(*) FROM email WHERE state = 'unknown') AS unknown,
-    (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'pending') AS oldest_pending_s,
-    (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'unknown') AS oldest_unknown_s,
+    pending, sending, claimed, unknown,
+    extract(epoch FROM now - pending_since)::float8 AS oldest_pending_s,
+    extract(epoch FROM now - unknown_since)::float8 AS oldest_unknown_s,
     ARRAY(SELECT kind FROM needy WHERE state = 'pending' ORDER BY emails DESC, kind LIMIT %(few)s) AS late_kinds,
     ARRAY(SELECT kind FROM needy WHERE state = 'unknown' ORDER BY emails DESC, kind LIMIT %(few)s) AS unknown_kinds,
-    (SELECT count(*) FROM newest WHERE state = 'sent') AS sent,
-    (SELECT count(*) FROM newest WHERE state = 'failed') AS not_sent,
-    (SELECT least(greatest(
-        (SELECT count(*) FROM newest WHERE state = 'sent' AND is_of_hour),
-        (SELECT sent FROM hourly WHERE (SELECT count(*) FROM newest) = %(most)s)
-    ), %(most)s + 1)) AS sent_hour,
-    (SELECT least(greatest(
-        (SELECT count(*) FROM newest WHERE state = 'failed' AND is_of_hour),
-        (SELECT failed FROM hourly WHERE (SELECT count(*) FROM newest) = %(most)s)
-    ), %(most)s + 1)) AS failed_hour,
+    sent, not_sent, sent_hour, failed_hour,
     (SELECT failed FROM hour) AS failing,
     (SELECT ended FROM hour) AS failing_of,
     (SELECT kind FROM failing) AS failing_kind,
@@ -259,6 +271,9 @@ SELECT
     (SELECT closed_because FROM weir_timeline_knowntimeline) AS closed_because,
     recovery.ended_at AS recovered_at, recovery.why AS recovered_because, recovery.emails AS recovered_emails
 FROM clock
+CROSS JOIN ended_by_state
+CROSS JOIN email_by_state
+CROSS JOIN newest_by_state
 LEFT JOIN LATERAL (
     SELECT ended_at, why, emails
     FROM weir_recovery_recovery
