@@ -71,8 +71,10 @@ NO_PAGES: Final = {
 }
 # Kept up to date by a script. The others have none: they are the same without.
 LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found", "search", "search, nothing"}
-# Leaves three rows of each kind: a hundred that differ only in their words take axe, and the Tab key, seconds.
-OF_EACH_KIND: Final = """() => { for (const body of document.querySelectorAll("tbody")) { const seen = {};
+# Leaves three rows of each kind: a hundred that differ only in their words take axe, and the Tab key, seconds. The page
+# is no longer updated, which would bring the rows back.
+OF_EACH_KIND: Final = """() => { document.getElementById("live-switch")?.click();
+    for (const body of document.querySelectorAll("tbody")) { const seen = {};
     for (const row of [...body.rows]) {
         const kind = [...row.querySelectorAll("*")].map((each) => `${each.tagName} ${each.className}`).join();
         if ((seen[kind] = (seen[kind] ?? 0) + 1) > 3) row.remove();
