@@ -113,7 +113,8 @@ def _broker(error: Exception, rest: str) -> str:
     variable = next((name for name in variables if os.environ.get(name)), None)
     if remedy := broker_link.remedy(error):
         server = _server(variable) if variable else "The embedded Valkey"
-        return f"{server} answers, and refuses what it is told ({_reason(error)}): {remedy}."
+        told = remedy.replace("its URL", variable or "its URL")
+        return f"{server} answers, and refuses what it is told ({_reason(error)}): {told}{rest}."
     if variable:
         return f"{_server(variable)} does not work ({_reason(error)}): check {variable}{rest}."
     if _takes_no_connections(embedded.valkey_socket(settings.EMBEDDED_HOME)):

@@ -15,7 +15,7 @@ from benchmarks.picture import roles
 from benchmarks.picture.killed import Kind
 from benchmarks.picture.peers import empty
 from benchmarks.picture.size import RATE, Size
-from benchmarks.picture.turn import Outside, recipient
+from benchmarks.picture.turn import EMAILS_AHEAD, Outside, recipient
 from demo import home
 from demo.users import drifted
 from weir.notifications import flush, inbox
@@ -62,15 +62,17 @@ class Weir:
             site_settings.set_rate(site, RATE)
         request_fetches(urls[WEIR], max_attempts=MOST_ATTEMPTS)
 
-    def act(self, number: int, chance: Random) -> None:
+    def act(self, chance: Random, waiting: Mapping[str, int]) -> None:
         inbox.notify_many(chance.sample(self._size.users, self._size.users_at_once), "news", "Hello")
         inbox.mark_all_read(chance.choice(self._size.users))
-        self._shipped = number
-        order = Order.objects.create(number=f"{number:06}", customer_email=recipient(WEIR, number))
-        shipping.ship(order.pk)
+        for _ in range(EMAILS_AHEAD - waiting[WEIR]):
+            self._shipped += 1
+            address = recipient(WEIR, self._shipped)
+            order = Order.objects.create(number=f"{self._shipped:06}", customer_email=address)
+            shipping.ship(order.pk)
 
-    def shipped(self) -> int:
-        return self._shipped
+    def shipped(self) -> Mapping[str, int]:
+        return {WEIR: self._shipped}
 
     def has_settled(self, outside: Outside) -> bool:  # noqa: ARG002  Weir knows
         return not Email.objects.filter(state__in=ON_THE_WAY).exists()

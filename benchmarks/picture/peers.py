@@ -30,7 +30,7 @@ from benchmarks.once import queues
 from benchmarks.picture import mail_task, roles
 from benchmarks.picture.killed import Kind
 from benchmarks.picture.size import RATE, Size
-from benchmarks.picture.turn import Outside, recipient
+from benchmarks.picture.turn import EMAILS_AHEAD, Outside, recipient
 from benchmarks.unread import published as published_unread
 from benchmarks.unread import stores
 from demo.fakes import mail_server
@@ -38,7 +38,7 @@ from weir.notifications import inbox
 from weir.notifications.models import Notification
 
 LOOP, TASK, RATE_LIMIT, LOCK = "loop", "task", "rate_limit", "lock"
-COUNTS: Final = {"lock": 4, "flush": 2, "loop": 2}  # processes
+COUNTS: Final = {"lock": 4, "flush": 1, "loop": 2}  # processes
 NOTHING_COMES_S: Final = 15.0  # then nobody sends any more
 
 
@@ -51,9 +51,10 @@ class Peers:
 
     def __init__(self, size: Size) -> None:
         self._size = size
-        self._shipped = 0
+        self._shipped = dict.fromkeys(self.mailers, 0)
         self._hosts = Path()
-        self._last = (0, 0.0)  # how many e-mails had come, and when they were not more any more
+        self._last: Mapping[str, int] = {}  # how many e-mails had not come, and since when
+        self._last_at = 0.0
         self._unread = published_unread.PublishedUnread()
         self._emails = published_email.PublishedShippedEmail()
 
@@ -88,7 +89,7 @@ class Peers:
         with redis.Redis.from_url(settings.REDIS_URL) as client:
             client.rpush(roles.URLS, *urls[LOCK])
 
-    def act(self, number: int, chance: Random) -> None:
+    def act(self, chance: Random, waiting: Mapping[str, int]) -> None:
         users = chance.sample(self._size.users, self._size.users_at_once)
         with transaction.atomic():
             inbox.notify_many(users, "news", "Hello")
@@ -97,18 +98,24 @@ class Peers:
         user = chance.choice(self._size.users)
         with transaction.atomic():
             self._unread.add(user, -inbox.mark_all_read(user))
-        self._shipped = number
-        self._emails.place([recipient(LOOP, number)])
-        mail_task.send.delay(recipient(TASK, number))
+        self._emails.place(self._addresses(LOOP, waiting))
+        for address in self._addresses(TASK, waiting):
+            mail_task.send.delay(address)
 
-    def shipped(self) -> int:
+    def _addresses(self, mailer: str, waiting: Mapping[str, int]) -> list[str]:
+        """Return the addresses of the orders that are shipped in this step."""
+        before = self._shipped[mailer]
+        self._shipped[mailer] += max(0, EMAILS_AHEAD - waiting[mailer])
+        return [recipient(mailer, number) for number in range(before + 1, self._shipped[mailer] + 1)]
+
+    def shipped(self) -> Mapping[str, int]:
         return self._shipped
 
     def has_settled(self, outside: Outside) -> bool:
-        came = [len(outside.received(mailer)) for mailer in self.mailers]
-        if sum(came) != self._last[0]:
-            self._last = (sum(came), time.monotonic())
-        return min(came) == self._shipped or time.monotonic() > self._last[1] + NOTHING_COMES_S
+        waiting = outside.waiting(self._shipped)
+        if waiting != self._last:
+            self._last, self._last_at = waiting, time.monotonic()
+        return not any(waiting.values()) or time.monotonic() > self._last_at + NOTHING_COMES_S
 
     def figures(self, outside: Outside) -> Iterator[Figure]:  # noqa: ARG002  the peers report nothing
         self._unread.flush()

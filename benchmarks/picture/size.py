@@ -17,4 +17,4 @@ class Size:
     settle_s: float  # at most, after the load, until e-mails that did not come are missing
 
 
-FULL = Size(kills=10, kill_every_s=3.0, sites=8, users=range(1, 501), users_at_once=25, settle_s=90.0)
+FULL = Size(kills=10, kill_every_s=3.0, sites=8, users=range(1, 1_001), users_at_once=50, settle_s=90.0)

@@ -22,6 +22,7 @@ START_S = 180.0  # within which all have begun, on a busy machine
 SOON_S = 15.0  # within which they go on after a kill, on the average
 BACKLOG_S = 120.0  # of URLs, by the rates
 REPLY_MS = 100  # what the mail server's reply takes once it has accepted an e-mail, as over a long line
+EMAILS_AHEAD = 30  # that wait for each mailer, as URLs do
 SEED = 1
 
 
@@ -38,11 +39,14 @@ class Side(Protocol):
     def begin(self, urls: Mapping[str, list[str]], folder: Path) -> None:
         """Begin with nothing but these URLs, by who is to ask for them."""
 
-    def act(self, number: int, chance: Random) -> None:
-        """Do what web code does in one step of the load: notify users, mark as read, and ship an order."""
+    def act(self, chance: Random, waiting: Mapping[str, int]) -> None:
+        """Do what web code does in one step of the load: notify users, mark as read, and ship orders.
 
-    def shipped(self) -> int:
-        """Return how many orders were shipped, each of them with an e-mail by each mailer."""
+        `waiting` says how many e-mails of each mailer have not come.
+        """
+
+    def shipped(self) -> Mapping[str, int]:
+        """Return how many orders were shipped, by who sends their e-mails."""
 
     def has_settled(self, outside: "Outside") -> bool:
         """Return whether no e-mail will be sent any more."""
@@ -77,17 +81,21 @@ class Outside:
         asked = {f"asked by {pacer}": len(self.arrivals(pacer)) for pacer in self.hosts}
         return asked | {f"sent by {mailer}": self.received(mailer).total() for mailer in self.mailers}
 
-    def figures(self, shipped: int) -> Iterator[Figure]:
+    def waiting(self, shipped: Mapping[str, int]) -> dict[str, int]:
+        """Return how many e-mails of each mailer have not come."""
+        return {mailer: number - len(self.received(mailer)) for mailer, number in shipped.items()}
+
+    def figures(self, shipped: Mapping[str, int]) -> Iterator[Figure]:
         """Yield the requests that came early, and the e-mails that came twice or never."""
         for pacer, hosts in self.hosts.items():
             found = judge.verdicts(self.arrivals(pacer), dict.fromkeys(hosts, INTERVAL_S)).values()
             yield _figure(pacer, "requests", sum(of.count for of in found), "requests")
             yield _figure(pacer, "early", sum(of.early_starts for of in found), "requests")
-        for mailer in self.mailers:
-            received = self.received(mailer)
-            yield _figure(mailer, "emails", shipped, "e-mails")
-            yield _figure(mailer, "twice", sum(times > 1 for times in received.values()), "e-mails")
-            yield _figure(mailer, "never", shipped - len(received), "e-mails")
+        for mailer, never in self.waiting(shipped).items():
+            twice = sum(times > 1 for times in self.received(mailer).values())
+            yield _figure(mailer, "emails", shipped[mailer], "e-mails")
+            yield _figure(mailer, "twice", twice, "e-mails")
+            yield _figure(mailer, "never", never, "e-mails")
 
 
 def recipient(mailer: str, number: int) -> str:
@@ -121,7 +129,7 @@ def _load(side: Side, programs: Programs, outside: Outside, size: Size) -> None:
     left, done = size.kills, dict.fromkeys(outside.done(), 0)
     kill_at, give_up_at = 0.0, time.monotonic() + START_S + size.kills * (SOON_S + size.kill_every_s)
     for number in _steps():
-        side.act(number, load)
+        side.act(load, outside.waiting(side.shipped()))
         if number % LOOK_EVERY or time.monotonic() < kill_at:
             continue
         programs.check()

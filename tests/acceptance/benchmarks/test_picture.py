@@ -12,7 +12,7 @@ from benchmarks import picture
 from benchmarks.page import rows
 from benchmarks.picture.size import Size
 
-SMALL = Size(kills=2, kill_every_s=1.0, sites=2, users=range(1, 21), users_at_once=5, settle_s=90.0)
+SMALL = Size(kills=1, kill_every_s=0.5, sites=2, users=range(1, 21), users_at_once=5, settle_s=90.0)
 
 
 @pytest.mark.usefixtures("valkey")

@@ -245,9 +245,9 @@ def test_a_broker_that_refuses_the_password(manage: Manage) -> None:
     """A wrong password of the broker is told as such, and is not shown even if the broker repeats it."""
     with serving(WrongPassword) as port:
         told = sentence(manage(*FETCH, REDIS_URL=f"redis://:{SECRET}@127.0.0.1:{port}/0"))
-    assert told.startswith(f"Redis at 127.0.0.1:{port}/0 does not work (")
+    assert told.startswith(f"Redis at 127.0.0.1:{port}/0 answers, and refuses what it is told (")
     assert "invalid username-password pair" in told
-    assert told.endswith(f"): check REDIS_URL{DOCTOR}.")
+    assert told.endswith(f"): correct the user and the password in REDIS_URL{DOCTOR}.")
 
 
 # --- Redis' deltas --------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ def test_deltas_behind_a_wrong_password(manage: Manage, tables: str) -> None:
     with serving(WrongPassword) as port:
         url = f"redis://:{SECRET}@127.0.0.1:{port}/0"
         told = sentence(manage("flush_unread", "--skip-checks", DATABASE_URL=tables, REDIS_URL=url))
-    assert told.startswith(f"Redis at 127.0.0.1:{port}/0 does not work (")
+    assert told.startswith(f"Redis at 127.0.0.1:{port}/0 answers, and refuses what it is told (")
     assert "invalid username-password pair" in told
-    assert told.endswith(f"): check REDIS_URL{DOCTOR}.")
+    assert told.endswith(f"): correct the user and the password in REDIS_URL{DOCTOR}.")
 
 
 def test_deltas_behind_a_malformed_url(manage: Manage, tables: str) -> None:

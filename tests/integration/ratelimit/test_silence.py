@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
+from tests.integration.plans import explain
 from tests.integration.ratelimit.conftest import SITE, site_at, take
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Site, held_state
@@ -65,3 +66,12 @@ def test_what_is_not_about_a_fetch_leaves_no_silence() -> None:
     assert Site.objects.get().is_silent
     site_settings.resume(SITE)
     assert not Site.objects.get().is_silent
+
+
+@pytest.mark.parametrize("beneath_pause", [True, False])
+def test_postgresql_puts_the_expression_in_the_place_of_the_function(*, beneath_pause: bool) -> None:
+    """So a list of many sites calls no function for each."""
+    query = str(Site.objects.annotate(state=held_state(beneath_pause=beneath_pause)).values("state").query)
+    nodes = explain(query, options="VERBOSE, ")
+    assert "resting" in str(nodes)
+    assert "weir_ratelimit_held_state" not in str(nodes)
