@@ -36,6 +36,7 @@ OF_TOOLS = frozenset(
         "WEIR_TEST_HOME",
         "WEIR_TEST_PGBOUNCER",
         "WEIR_TEST_REDIS_URL",
+        "WEIR_TEST_ACTS",
         "WEIR_TEST_SKIPPED",
         "WEIR_WRITE_TABLES",
     }
