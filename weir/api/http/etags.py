@@ -6,6 +6,7 @@ from typing import Final
 from weir.api.http.problems import CHANGED, IF_MATCH_NEEDED, MALFORMED, Problem
 
 ANY: Final = "*"
+PATTERN: Final = r'^(\*|"[0-9a-f]{1,64}"( *, *"[0-9a-f]{1,64}")*)?$'
 _TAGS: Final = re.compile(r'\s*"([0-9a-f]{1,64})"\s*', re.ASCII)
 
 
@@ -26,19 +27,28 @@ def require(if_match: str, current: str, *, exists: bool) -> str | None:
         if exists:
             raise Problem(IF_MATCH_NEEDED, "It exists: send the ETag that you have seen in If-Match.")
         return current
+    versions = _versions(if_match)
     if not exists:
         raise Problem(CHANGED, "It is not there any more, or never was: leave If-Match out to create it.")
-    return named(if_match, current)
+    return _among(versions, current)
 
 
 def named(if_match: str, current: str) -> str | None:
     """Return the version that the request may change, as `require` does; without the header, it may change any."""
-    if if_match.strip() in ("", ANY):
-        return None
+    return _among(_versions(if_match), current) if if_match else None
+
+
+def _versions(if_match: str) -> list[str]:
+    """Return the versions that the header names; none stands for any. Raises Problem: 400 for anything else."""
+    if if_match.strip() == ANY:
+        return []
     tags = [_TAGS.fullmatch(text) for text in if_match.split(",")]
-    versions = [tag[1] for tag in tags if tag]
-    if len(versions) < len(tags):
+    if not all(tags):
         raise Problem(MALFORMED, "If-Match must be an ETag that this API gave out, in its quotation marks.")
-    if current not in versions:
+    return [tag[1] for tag in tags if tag]
+
+
+def _among(versions: list[str], current: str) -> str | None:
+    if versions and current not in versions:
         raise Problem(CHANGED, "It was changed since you have seen it: get it again.", {"ETag": etag(current)})
-    return current
+    return current if versions else None

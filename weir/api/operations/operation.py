@@ -15,7 +15,7 @@ from ninja.params.functions import Header
 from ninja.signature import ViewSignature
 
 from weir.api.access import Bearer
-from weir.api.http import bodies, problems
+from weir.api.http import bodies, etags, problems
 from weir.api.http.problems import INVALID, MEDIA_TYPE, Problem, ProblemKind
 from weir.api.models import LONGEST_KEY
 from weir.workers.audit import acting
@@ -23,6 +23,8 @@ from weir.workers.audit import acting
 View = TypeVar("View", bound=Callable[..., Any])
 # Views declare headers through these defaults: `if_match: str = IF_MATCH`.
 IF_MATCH: Final[Any] = Header("", alias="If-Match", max_length=200, description="the ETag of what is to be changed")
+# Only said in the document: ninja would refuse what does not fit as an invalid value, and not as a malformed request.
+IF_MATCH.json_schema_extra = {"pattern": etags.PATTERN}
 IDEMPOTENCY_KEY: Final[Any] = Header(
     "",
     alias="Idempotency-Key",
