@@ -73,7 +73,7 @@ def renew() -> None:
     each call of a task that no worker knows makes a worker log an error. Safe to run twice or together.
     """
     due = Fetch.objects.filter(on_done_again_at__lte=Now())
-    named = list(due.order_by("on_done_again_at").values_list("pk", "on_done")[:BATCH])
+    named = list(due.order_by("on_done_again_at", "pk").values_list("pk", "on_done")[:BATCH])
     known = broker_link.app().tasks
     others = [fetch for fetch, task in named if task not in known]
     chosen = [fetch for fetch, task in named if task in known] + others[:MOST_UNKNOWN]
