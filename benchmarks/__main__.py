@@ -34,6 +34,7 @@ MODULES = {
     "api": "benchmarks.api",
     "enqueue": "benchmarks.enqueue",
     "capacity": "benchmarks.capacity",
+    "picture": "benchmarks.picture",
 }
 # Benchmarks that run only if they are named: unread_10m takes an hour, and 70 GB of disk; growth takes three quarters
 # of an hour, and 30 GB; pages takes 8 GB; tabs takes ten minutes.

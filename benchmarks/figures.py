@@ -14,6 +14,8 @@ from project.checkout import CHECKOUT
 FOLDER: Final = CHECKOUT / ".weir" / "bench"  # what was measured here
 KEPT: Final = CHECKOUT / "docs" / "measured"  # what is kept of it
 PAGE: Final = CHECKOUT / "docs" / "measured.md"  # the page that is made of the kept figures
+README: Final = CHECKOUT / "README.md"  # which begins with some of them
+PICTURE: Final = CHECKOUT / "docs" / "images" / "picture.svg"  # the same, drawn
 
 
 @dataclass(frozen=True, kw_only=True)

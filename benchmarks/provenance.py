@@ -15,7 +15,7 @@ import psutil
 from django.db import connection
 
 from benchmarks import broker
-from benchmarks.figures import KEPT, PAGE
+from benchmarks.figures import KEPT, PAGE, PICTURE, README
 from project.checkout import CHECKOUT
 
 FILE: Final = "provenance.json"
@@ -57,7 +57,7 @@ def _is_size(name: str) -> bool:
 def _commit() -> str:
     """Return the commit that is checked out, and whether files that no benchmark writes differ from it."""
     of = _git("rev-parse", "--short=12", "HEAD")
-    own = (f":!{path.relative_to(CHECKOUT)}" for path in (PAGE, KEPT))
+    own = (f":!{path.relative_to(CHECKOUT)}" for path in (PAGE, KEPT, README, PICTURE))
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *own)
     return f"{of} with changes" if changed else of
 

@@ -1,4 +1,4 @@
-"""The tables of docs/measured.md: each stands between two comments of the page, which stay.
+"""The tables of docs/measured.md, and that of README: each stands between two comments of the page, which stay.
 
 They are made of the figures in docs/measured, so that one benchmark can be measured anew without the others. A missing
 figure is left out. A table without figures says how it is measured.
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from benchmarks.figures import FOLDER, KEPT, PAGE
-from benchmarks.page import capacity, groups
+from benchmarks.figures import FOLDER, KEPT, PAGE, PICTURE, README
+from benchmarks.page import capacity, groups, picture
 from benchmarks.page.lines import TABLES, Line, Table
 from benchmarks.page.numbers import Number, cell, written
 from benchmarks.provenance import FILE
@@ -35,9 +35,10 @@ class Found(NamedTuple):
 
 
 def renew() -> None:
-    """Keep what was measured here, and make the page of all that is kept."""
+    """Keep what was measured here, and make the pages, and the picture, of all that is kept."""
     keep(FOLDER, KEPT)
     write(PAGE, KEPT)
+    write_picture(README, PICTURE, KEPT)
 
 
 def keep(folder: Path, kept: Path) -> None:
@@ -58,6 +59,15 @@ def write(page: Path, kept: Path) -> None:
     for mark, content in _contents(found).items():
         text = _replaced(text, mark, content)
     page.write_text(text)
+
+
+def write_picture(readme: Path, image: Path, kept: Path) -> None:
+    """Draw what goes wrong without Weir, and put it into README with its figures; nothing if it was not measured."""
+    found = read(kept)
+    if figures := found.figures.get("picture"):
+        image.write_text(picture.drawn(figures))
+        content = picture.content(figures, found.provenance["picture"], "docs/images/picture.svg")
+        readme.write_text(_replaced(readme.read_text(), "picture", content))
 
 
 def read(kept: Path) -> Found:
