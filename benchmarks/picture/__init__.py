@@ -1,7 +1,7 @@
 """The picture at the beginning of README: what goes wrong without Weir, and what happens with it.
 
 There are two turns. In the first one, what is published most often for Django and Celery does the three jobs (`peers`);
-in the second one, Weir's processes do (`ours`). Both turns have the same load, and the same number of kills: every few
+in the second one, Weir's processes do (`ours`). In both, work waits all the time, and the kills are as many: every few
 seconds one process of each who does a job is killed (SIGKILL), as the kernel does where memory runs out, and replaced.
 What went wrong is counted from outside, by what Weir's own tests are judged by: the times at which the kernel of the
 sites received the requests, COUNT(*), and the mail server's list.

@@ -32,7 +32,7 @@ TIMEOUT_S: Final = 5.0
 
 def lock() -> None:
     """Request the URLs of the list, each when the lock of its site is free: it is never released, it expires."""
-    client = redis.Redis.from_url(settings.REDIS_URL)
+    client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None)  # it waits for a URL
     while True:
         taken: Any = client.blpop([URLS])
         url = taken[1].decode()

@@ -20,7 +20,7 @@ TICK_S = 0.05  # between two steps of the load
 LOOK_EVERY = 5  # steps
 START_S = 180.0  # within which all have begun, on a busy machine
 SOON_S = 15.0  # within which they go on after a kill, on the average
-BACKLOG_S = 120.0  # of URLs, by the rates
+BACKLOG_S = 300.0  # of URLs, by the rates: a busy machine must not run out of them
 REPLY_MS = 100  # what the mail server's reply takes once it has accepted an e-mail, as over a long line
 EMAILS_AHEAD = 30  # that wait for each mailer, as URLs do
 SEED = 1
@@ -106,7 +106,7 @@ def recipient(mailer: str, number: int) -> str:
 def play(side: Side, size: Size, folder: Path) -> Iterator[Figure]:
     """Let a side do its jobs while its processes are killed; yield what went wrong."""
     folder.mkdir(exist_ok=True)
-    for log in ("requests.log", "answers.log", "mail.jsonl"):
+    for log in ("requests.log", "answers.log", "mail.jsonl", f"{side.name}.log"):
         (folder / log).unlink(missing_ok=True)
     with sites.running(size.sites * len(side.pacers), folder) as running, mail_server.running(folder) as mails:
         places = {pacer: range(n * size.sites, (n + 1) * size.sites) for n, pacer in enumerate(side.pacers)}
