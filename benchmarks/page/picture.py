@@ -19,7 +19,7 @@ def content(figures: Mapping[str, Number], came: Mapping[str, str], image: str) 
             "|---|---|---|",
             *(_line(row) for row in found),
             "",
-            f"Both sides had the same load, and {kills} times a process of each was killed (SIGKILL).",
+            f"Both sides had work all the time, and {kills} times a process of each was killed (SIGKILL).",
             f"Measured on {came['day']} at commit {came['commit']}, on {came['machine']}.",
         ]
     )

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from benchmarks.figures import KEPT, PICTURE, README
 from benchmarks.page import drawing, rows, writing
 from benchmarks.provenance import FILE
 
@@ -107,3 +108,12 @@ def test_readme_begins_with_the_picture_its_figures_and_where_they_come_from(tmp
     assert kills.endswith("and 10 times a process of each was killed (SIGKILL).")
     assert measured == "Measured on 2026-11-29 at commit 0123456789ab, on 2 cores, 8 GiB, x86_64."
     assert image.read_text() == drawing.svg(rows.of(FIGURES))
+
+
+def test_readme_and_picture_are_made_of_the_figures_that_are_kept(tmp_path: Path) -> None:
+    """A figure that was measured anew, or a line that was changed, is in both."""
+    readme, image = tmp_path / "README.md", tmp_path / "picture.svg"
+    readme.write_text(README.read_text())
+    writing.write_picture(readme, image, KEPT)
+    assert readme.read_text() == README.read_text()
+    assert image.read_text() == PICTURE.read_text()
