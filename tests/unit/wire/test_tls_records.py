@@ -14,6 +14,7 @@ import uvloop
 from tests.unit.wire.pairs import pair, until
 from tests.unit.wire.test_connection import Unbounded, request
 from tests.unit.wire.tls_sites import ALERT, HANDSHAKE, TEXT, TICKET, Records, secured_pair
+from tests.waiting import in_time
 from weir.workers.fetches.fetcher.wire import channel
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
 from weir.workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
@@ -75,7 +76,7 @@ def test_records_that_say_nothing_are_counted(what: str) -> None:
     assert (bytes(reader.body), error) == (b"page", None)
     _, error, took_s = answered(lambda records: with_silent(records, SILENT[what](records), 5_000))
     assert isinstance(error, AnswerTooLarge)
-    assert took_s < LONGEST_S
+    in_time(took_s < LONGEST_S, f"it took {took_s:.3f} s of the processor")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_an_answer_in_very_many_small_records_has_an_end() -> None:
     )
     assert isinstance(error, AnswerTooLarge)
     assert len(reader.body) > MOST_SMALL / 2
-    assert took_s < LONGEST_S
+    in_time(took_s < LONGEST_S, f"it took {took_s:.3f} s of the processor")
 
 
 def test_small_records_are_read_in_turn() -> None:
