@@ -24,7 +24,7 @@ from weir.workers.recovery.signals import postgresql_clock_stepped
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
-TASK = "shop.tasks.arrived"
+TASK = "shop.tasks.unknown"  # no test has it registered, unlike others that its process ran
 HOUR = timedelta(hours=1)
 
 

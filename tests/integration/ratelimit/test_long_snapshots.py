@@ -54,10 +54,19 @@ URL = f"https://{SITE}/"
 
 
 def blocks_read_by(call: Call) -> int:
-    """Return how many blocks of the table of sites the call reads; a block counts each time that it is read."""
+    """Return how many blocks of the table of sites the call reads; a block counts each time that it is read.
+
+    What an idle connection of an earlier test has read may be among them: PostgreSQL counts it up to 10 s later.
+    """
     before = _blocks_read()
     call()
     return _blocks_read() - before
+
+
+def least_read_by(prepare: Callable[[], Call]) -> int:
+    """Return how many blocks the prepared call reads; one that seems to read many is prepared and called again."""
+    blocks = blocks_read_by(prepare())
+    return blocks if blocks <= FEW else min(blocks, blocks_read_by(prepare()))
 
 
 def _blocks_read() -> int:
@@ -106,12 +115,14 @@ def claiming() -> Call:
 
 
 def asking_what_robots_txt_says() -> Call:
-    RobotsFile.objects.create(
+    RobotsFile.objects.update_or_create(
         origin=URL[:-1],
-        site=Site.objects.get(name=SITE),
-        state="allowed",
-        refresh_at=Now(),
-        expires_at=Now() + timedelta(days=1),
+        defaults={
+            "site": Site.objects.get(name=SITE),
+            "state": "allowed",
+            "refresh_at": Now(),
+            "expires_at": Now() + timedelta(days=1),
+        },
     )
     return partial(files.KNOWN_ROBOTS, origins=[URL[:-1]], fetched_at=[None], most=1)
 
@@ -192,7 +203,7 @@ def test_no_look_up_passes_the_old_versions(other_connection: psycopg.Connection
         cursor.execute(REPLACE)
         cursor.execute(STATISTICS[statistics])
     assert blocks_read_by(lambda: Site.objects.get(name=SITE)) > FEW, "a plain look-up passes them"
-    read = {statement: blocks_read_by(prepare()) for statement, prepare in PREPARED.items()}
+    read = {statement: least_read_by(prepare) for statement, prepare in PREPARED.items()}
     print(read)
     assert [statement for statement, blocks in read.items() if blocks > FEW] == []
 
