@@ -1,12 +1,9 @@
 """The benchmark of the bell measures real web processes, asked by users who are signed in."""
 
-import io
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
-from django.db import connection
 
 from benchmarks import bell
 from benchmarks.bell import sides
@@ -15,13 +12,9 @@ from benchmarks.bell.size import Size
 SMALL = Size(users=3, without_etag=1, every_s=0.2, idle_s=0.1, side_s=1.5, others_per_s=20, changing_per_s=5)
 
 
-@pytest.mark.usefixtures("valkey")
+@pytest.mark.usefixtures("installation")
 def test_unchanged_polls_are_answered_without_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is refused, most answers are 304, and the users are gone."""
-    database = connection.settings_dict
-    url = f"postgresql:///{database['NAME']}?host={database['HOST']}&user={database['USER']}"
-    monkeypatch.setenv("DATABASE_URL", url)
-    call_command("sync_schedule", stdout=io.StringIO())
     monkeypatch.setattr(sides, "STATISTICS_LAG_S", 0.0)  # what PostgreSQL counts is not looked at here
     figures = {figure.name: figure.value for figure in bell.measure(tmp_path, SMALL)}
     assert {name.rpartition("_")[2] for name in figures if "_answers_" in name} <= {"200", "304"}

@@ -1,13 +1,9 @@
 """The benchmark of tabs measures the real web process, asked by users who are signed in."""
 
-import io
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
-from django.db import connection
-from pytest_django import Settings
 
 from benchmarks import tabs
 from benchmarks.tabs import paced, polling
@@ -16,17 +12,9 @@ from benchmarks.tabs.size import Size
 SMALL = Size(tabs=2, rounds=1, calm_s=1.5, sites=1, paced_s=1.5, warm_up_s=0.1)
 
 
-@pytest.mark.usefixtures("valkey")
-def test_tabs_are_answered_and_fetchers_fetch_beside_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
-) -> None:
+@pytest.mark.usefixtures("installation")
+def test_tabs_are_answered_and_fetchers_fetch_beside_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is refused, most answers of a calm page are those that were given before, and the users are gone."""
-    database = connection.settings_dict
-    url = f"postgresql:///{database['NAME']}?host={database['HOST']}&user={database['USER']}"
-    monkeypatch.setenv("DATABASE_URL", url)
-    settings.WEIR_FETCH_ALLOW_NETS = ["127.0.0.0/8"]
-    monkeypatch.setenv("WEIR_FETCH_ALLOW_NETS", "127.0.0.0/8")
-    call_command("sync_schedule", stdout=io.StringIO())
     monkeypatch.setattr(polling, "EVERY_S", 0.2)
     monkeypatch.setattr(paced, "OTHERS", dict.fromkeys(paced.OTHERS, 1))
     figures = {figure.name: figure.value for figure in tabs.measure(tmp_path, SMALL)}
