@@ -13,6 +13,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from project.embedded.places import Account, EmbeddedError
 
 START_TIMEOUT_S = 60.0  # PostgreSQL may first have to recover from a crash
 STOP_TIMEOUT_S = 30.0
+LEFTOVERS_S = 2.0  # how long the other processes of a server that was killed have to notice it
 POLL_S = 0.02
 
 # The servers do not get the environment of this process, which has passwords that the servers' user must not see.
@@ -54,9 +56,20 @@ class Daemon:
             self._wait_until_it_answers()
         self.complete()
 
-    def has_ended(self) -> bool:
-        """Return whether no process of the server lives, not even one that its first process has left behind."""
-        return self._is_gone() and not is_locked(self.lock)
+    def end_leftovers(self) -> list[int]:
+        """End the processes that the server's first process has left behind, and return their ids.
+
+        They end by themselves, but for one that computes, which does not notice that the first is gone: the server
+        cannot be started beside it. Raises EmbeddedError if one does not end.
+        """
+        if wait_until(lambda: not is_locked(self.lock), LEFTOVERS_S):
+            return []
+        found = holders(self.lock)
+        for pid in found:
+            self._send(signal.SIGKILL, pid)
+        if not wait_until(lambda: not is_locked(self.lock), STOP_TIMEOUT_S):
+            raise EmbeddedError(f"{self.name} has ended, but has left processes that do not: end them with `kill -9`.")
+        return found
 
     def previous_log(self) -> Path:
         """Return where the log of the run before this one is."""
@@ -67,12 +80,12 @@ class Daemon:
 
         Raises EmbeddedError if the server does not end.
         """
-        if self._is_gone():
+        if self.has_ended():
             return
         pid = self._pid or self._wait_for_pid()
         for stop_signal in self.stop_signals:
             self._send(stop_signal, pid)
-            if wait_until(self._is_gone, STOP_TIMEOUT_S):
+            if wait_until(self.has_ended, STOP_TIMEOUT_S):
                 return
         raise EmbeddedError(f"{self.name} (process {pid}) does not stop: end it with `kill -9 {pid}`.")
 
@@ -89,7 +102,7 @@ class Daemon:
         if not is_locked(self.lock):
             return False
         if self.lock.read_text() == self._recorded_command() and self.socket.exists():
-            wait_until(lambda: self.answers() or self._is_gone(), START_TIMEOUT_S)
+            wait_until(lambda: self.answers() or self.has_ended(), START_TIMEOUT_S)
             if self.answers():
                 self._pid = self._wait_for_pid()
                 return True
@@ -144,8 +157,8 @@ class Daemon:
         self._pid = self._process.pid
 
     def _wait_until_it_answers(self) -> None:
-        wait_until(lambda: self.answers() or self._is_gone(), START_TIMEOUT_S)
-        if self._is_gone():
+        wait_until(lambda: self.answers() or self.has_ended(), START_TIMEOUT_S)
+        if self.has_ended():
             raise EmbeddedError(
                 f"{self.name} ended right after its start (its last words: {self._last_words()}): "
                 f"see {self.log}, or set {self.instead} to a server of your own."
@@ -160,7 +173,8 @@ class Daemon:
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]
         return " | ".join([line for line in lines if line][-3:]) or "none"
 
-    def _is_gone(self) -> bool:
+    def has_ended(self) -> bool:
+        """Return whether the server's first process has ended, if this process has started it; else whether all have."""
         if self._process is not None:
             return self._process.poll() is not None
         return not is_locked(self.lock)
@@ -204,6 +218,22 @@ def is_locked(path: Path) -> bool:
     if descriptor is None:
         return True
     os.close(descriptor)
+    return False
+
+
+def holders(path: Path) -> list[int]:
+    """Return the ids of the processes that have the file open, as far as this user may know."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it is another user's, or has ended
+            if any(_is_same(descriptor, path) for descriptor in (process / "fd").iterdir()):
+                found.append(int(process.name))
+    return found
+
+
+def _is_same(descriptor: Path, path: Path) -> bool:
+    with suppress(OSError):  # it is closed by now
+        return descriptor.samefile(path)
     return False
 
 

@@ -188,10 +188,18 @@ def _holds_cluster(data: Path, major: int) -> bool:
 
 
 def _drop_stale_pid_file(path: Path) -> None:
-    """Remove a pid file if another program has its process id now: PostgreSQL would refuse to start."""
-    name = Path(f"/proc/{read_pid(path)}/comm")
-    if path.exists() and name.exists() and name.read_text().strip() != "postgres":
+    """Remove a pid file if another program has its process id now, be it another PostgreSQL: this one would not start."""
+    process = Path(f"/proc/{read_pid(path)}")
+    if path.exists() and process.exists() and not _works_in(path.parent, process):
         path.unlink()
+
+
+def _works_in(folder: Path, process: Path) -> bool:
+    """Return whether the process, a folder of /proc, has this working directory, as a server has that of its data."""
+    try:
+        return (process / "cwd").samefile(folder)
+    except OSError:  # it is another user's, or has ended
+        return False
 
 
 def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool) -> None:

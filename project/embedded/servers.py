@@ -40,6 +40,8 @@ class EmbeddedServers:
         for daemon in self._owned:
             if daemon.has_ended():
                 self._note_end(daemon)
+                if pids := daemon.end_leftovers():
+                    say(f"{daemon.name} has left processes behind, which are ended: {', '.join(map(str, pids))}.")
                 say(f"{daemon.name} has ended, and is started again: what it wrote is in {daemon.previous_log()}.")
                 _ensure_running(daemon)
 

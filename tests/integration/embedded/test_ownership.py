@@ -3,9 +3,11 @@
 import os
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 from project import embedded
@@ -105,6 +107,22 @@ class TestEnds:
         assert [sentence.partition(" has ended")[0] for sentence in said] == ["PostgreSQL", "Valkey"]
         assert all(Path(sentence.rpartition(" ")[2].rstrip(".")).exists() for sentence in said)
 
+    @only_linux
+    def test_what_a_killed_server_has_left_behind_is_ended(self, home: Path) -> None:
+        """A session that computes does not notice the end of the first process, and keeps the next server from starting."""
+        said: list[str] = []
+        with embedded.servers(home, valkey=False, durable=False) as running, ThreadPoolExecutor() as threads:
+            [daemon] = running._owned
+            computing = threads.submit(sql, running, "SELECT count(md5(n::text)) FROM generate_series(1, 1000000000) AS n")
+            active = "SELECT max(pid) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
+            wait_for(lambda: sql(running, active)[0], 10, "the session")
+            [pid] = sql(running, active)
+            kill(daemon)
+            running.start_again(said.append)
+            assert isinstance(computing.exception(), psycopg.OperationalError)
+            assert sql(running, "SELECT 1") == (1,)
+        assert [str(pid) in sentence for sentence in said] == [True, False]
+
     def test_a_server_that_ends_again_and_again_is_given_up(self, home: Path) -> None:
         """The sentence names its log; a guest starts nothing."""
         said: list[str] = []
@@ -185,6 +203,16 @@ class TestAdoption:
             with embedded.servers(home, valkey=False) as running:
                 assert running.postgres_pid != other.pid
             assert other.poll() is None
+
+    @only_linux
+    def test_a_stale_pid_that_another_server_has_now_is_no_obstacle(self, home: Path, new_home: Path) -> None:
+        """It may be a PostgreSQL as well, such as that of another checkout."""
+        pid_file = data_folder(home) / "postmaster.pid"
+        with embedded.servers(new_home, valkey=False, durable=False) as other:
+            pid_file.write_text(f"{other.postgres_pid}\n{data_folder(home)}\n1\n5432\n\n\n\nready\n")
+            with embedded.servers(home, valkey=False) as running:
+                assert running.postgres_pid != other.postgres_pid
+            assert sql(other, "SELECT 1") == (1,)
 
     def test_a_killed_initdb_leaves_nothing_harmful(self, home: Path) -> None:
         """Half a data folder is never in the place of the whole one, and is removed."""
