@@ -174,7 +174,7 @@ class Daemon:
         return " | ".join([line for line in lines if line][-3:]) or "none"
 
     def has_ended(self) -> bool:
-        """Return whether the server's first process has ended, if this process has started it; else whether all have."""
+        """Return whether the server's first process has ended, if this process started it; else whether all have."""
         if self._process is not None:
             return self._process.poll() is not None
         return not is_locked(self.lock)

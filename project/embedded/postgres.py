@@ -188,7 +188,7 @@ def _holds_cluster(data: Path, major: int) -> bool:
 
 
 def _drop_stale_pid_file(path: Path) -> None:
-    """Remove a pid file if another program has its process id now, be it another PostgreSQL: this one would not start."""
+    """Remove a pid file if another program has its process id now, be it a PostgreSQL: this one would not start."""
     process = Path(f"/proc/{read_pid(path)}")
     if path.exists() and process.exists() and not _works_in(path.parent, process):
         path.unlink()

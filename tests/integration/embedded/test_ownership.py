@@ -109,11 +109,12 @@ class TestEnds:
 
     @only_linux
     def test_what_a_killed_server_has_left_behind_is_ended(self, home: Path) -> None:
-        """A session that computes does not notice the end of the first process, and keeps the next server from starting."""
+        """A session that computes does not notice the end of the first process, and no other server can start."""
         said: list[str] = []
         with embedded.servers(home, valkey=False, durable=False) as running, ThreadPoolExecutor() as threads:
             [daemon] = running._owned
-            computing = threads.submit(sql, running, "SELECT count(md5(n::text)) FROM generate_series(1, 1000000000) AS n")
+            computes = "SELECT count(md5(n::text)) FROM generate_series(1, 1000000000) AS n"
+            computing = threads.submit(sql, running, computes)
             active = "SELECT max(pid) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
             wait_for(lambda: sql(running, active)[0], 10, "the session")
             [pid] = sql(running, active)
