@@ -18,7 +18,7 @@ from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done import calls, unknown
-from weir.workers.fetches.reports.why import CALLED_AGAIN, why
+from weir.workers.fetches.reports.why import why
 from weir.workers.fetches.retrying import retry_failed
 from weir.workers.recovery.signals import postgresql_clock_stepped
 
@@ -89,7 +89,7 @@ def test_fetches_why_names_the_task_and_when_it_is_called_again() -> None:
     fetch = ended()
     Consumer().gets(called(fetch))
     _, kept = why(fetch.pk).blockers
-    assert (kept.kind, TASK in kept.text, kept.remedy) == ("on_done", True, CALLED_AGAIN)
+    assert (kept.kind, TASK in kept.text, kept.remedy) == ("on_done", True, unknown.CALLED_AGAIN)
     assert kept.until == Fetch.objects.get().on_done_again_at
 
 
