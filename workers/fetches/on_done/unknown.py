@@ -30,7 +30,7 @@ RECORD_AGAIN_S: Final = 5.0  # seconds after which a worker that could not write
 
 
 def keep_calls(consumer: Any) -> None:  # noqa: ANN401  Celery's
-    """Have this consumer of a worker keep the calls of tasks that the worker does not know."""
+    """Make this consumer of a worker store in the fetch each call of a task that the worker does not know."""
     consumer.on_unknown_task = partial(_keep, consumer, consumer.on_unknown_task)
 
 
