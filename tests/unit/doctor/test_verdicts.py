@@ -265,7 +265,7 @@ def test_a_check_may_say_several_things(verdicts: list[Verdict], told: list[tupl
         assert (verdict.level, words in verdict.sentence) == (level, True), verdict
 
 
-def test_a_host_that_is_not_looked_up_is_a_warning() -> None:
+def test_names_that_cannot_be_resolved_are_a_warning() -> None:
     """A host without the internet can do all else."""
 
     def look_up(_host: str) -> str:
@@ -274,8 +274,8 @@ def test_a_host_that_is_not_looked_up_is_a_warning() -> None:
     verdict = fetching.names(["a.example", "example.com"], look_up)
     assert verdict.level == Level.WARNING
     assert verdict.sentence == (
-        "No name is looked up, neither of a.example (Name or service not known), example.com (Name or service not "
-        "known): check this host's DNS, /etc/resolv.conf."
+        "None of these names could be resolved: a.example (Name or service not known), example.com (Name or service "
+        "not known): check this host's DNS, /etc/resolv.conf."
     )
 
 
