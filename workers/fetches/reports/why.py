@@ -50,7 +50,7 @@ class UnknownFetch(LookupError):
     """There is no fetch with this id: there never was, or purge has deleted it."""
 
     def __init__(self, fetch_id: int) -> None:
-        because = "its number was left out, or it was purged"
+        because = "no fetch was given this number (a transaction that rolls back leaves a gap), or it was purged"
         super().__init__(f"There is no fetch {fetch_id}: {because}. `manage.py fetches` lists the newest.")
 
 
