@@ -6,7 +6,7 @@ from weir.workers.mail.kinds import Content
 from weir.workers.overview.telling import KIND
 
 
-def needs_somebody(*, problems: list[list[str]]) -> Content:
+def needs_somebody(*, problems: list[dict[str, str]]) -> Content:
     """Say what began to need somebody, with the templates `weir/overview/needs_somebody*`."""
     return Content.from_templates("weir/overview/needs_somebody", problems=problems)
 

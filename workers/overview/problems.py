@@ -1,4 +1,4 @@
-"""Everything that is wrong: a sentence for each problem, and what to do next. These functions are pure."""
+"""Everything that is wrong: a sentence for each problem, and what to do next. Nothing is read but the settings."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
+from weir.conf import settings
 from weir.ratelimit.site_names import as_argument
 from weir.workers import schedule, ticks
 from weir.workers.cli.terminal import span
@@ -61,8 +62,19 @@ class Section(NamedTuple):
     heading: str
 
     @property
-    def anchor(self) -> str:
-        """Return the name of the section in links."""
+    def url(self) -> str | None:
+        """Return the section's URL where WEIR_DOCS_URL says that the documentation is; None without it."""
+        if not settings.WEIR_DOCS_URL:
+            return None
+        return f"{settings.WEIR_DOCS_URL.replace('*', self.page)}#{self._anchor}"
+
+    @property
+    def place(self) -> str:
+        """Return the section's URL, or its place in a checkout of Weir."""
+        return self.url or f"docs/{self.page}.md#{self._anchor}"
+
+    @property
+    def _anchor(self) -> str:
         return self.heading.lower().replace(" ", "-")
 
 
@@ -72,7 +84,8 @@ class PersonNeeded(NamedTuple):
     text: str  # one sentence
     next_step: str  # a command line, or words
     runbook: Section
-    targets: Sequence[Target] = ()  # the first is what the problem is about; others are some of its sites or kinds
+    targets: Sequence[Target] = ()  # the worst of its sites or kinds, not all
+    about: str = ""  # what tells it from other problems with its runbook, however long it lasts: so no number of it
 
 
 PROCESSES: Final = [Target(TargetKind.PROCESSES)]
@@ -122,7 +135,7 @@ def held_up(holders: Sequence[LockHolder]) -> Iterator[PersonNeeded]:
         if not holder.pid:
             text = "A transaction that is prepared holds a lock for which others wait."
             next_step = "SELECT * FROM pg_prepared_xacts, and COMMIT or ROLLBACK PREPARED"
-            yield PersonNeeded(text, next_step, _alarm("WeirOldSnapshot"))
+            yield PersonNeeded(text, next_step, _alarm("WeirOldSnapshot"), about="prepared")
             continue
         what = ", ".join(filter(None, (holder.application_name, f"role {holder.role}", holder.state)))
         text = f"Process {holder.pid} of PostgreSQL ({what}) holds a lock"
@@ -132,7 +145,7 @@ def held_up(holders: Sequence[LockHolder]) -> Iterator[PersonNeeded]:
         if holder.open_s is not None:
             text += f"; its transaction is open for {span(holder.open_s)}"
         next_step = f"end what it does there; where need be, SELECT pg_terminate_backend({holder.pid})"
-        yield PersonNeeded(f"{text}.", next_step, _alarm("WeirOldSnapshot"))
+        yield PersonNeeded(f"{text}.", next_step, _alarm("WeirOldSnapshot"), about=f"process {holder.pid}")
 
 
 def _forgotten(seen: Overview) -> Iterator[PersonNeeded]:
@@ -158,17 +171,18 @@ def _processes(seen: Overview) -> Iterator[PersonNeeded]:
     for kind, (name, without) in needed().items():
         if kind not in alive:
             runbook = _alarm(RUNBOOKS.get(kind, "WeirQueueSilent"))
-            yield PersonNeeded(f"No {name} is alive: {without}.", "manage.py processes", runbook, PROCESSES)
+            text = f"No {name} is alive: {without}."
+            yield PersonNeeded(text, "manage.py processes", runbook, PROCESSES, about=kind)
     silent = [
         process
         for process in seen.processes
         if process.state == "silent" and any(kind in alive for kind in process.kinds)
     ]
-    texts = [f"{process.name} has been silent for {span(process.silent_s)}." for process in silent[:MOST_NAMED]]
+    texts = [(each.name, f"{each.name} has been silent for {span(each.silent_s)}.") for each in silent[:MOST_NAMED]]
     if more := len(silent[MOST_NAMED:]):
-        texts.append(f"{more:,} more process{pluralize(more, ' is,es are')} silent.")
-    for text in texts:
-        yield PersonNeeded(text, "manage.py processes", _alarm("WeirProcessSilent"), PROCESSES)
+        texts.append(("others", f"{more:,} more process{pluralize(more, ' is,es are')} silent."))
+    for about, text in texts:
+        yield PersonNeeded(text, "manage.py processes", _alarm("WeirProcessSilent"), PROCESSES, about=about)
 
 
 def _queues(seen: Overview) -> Iterator[PersonNeeded]:
@@ -176,7 +190,7 @@ def _queues(seen: Overview) -> Iterator[PersonNeeded]:
     for queue, messages in seen.messages.items():
         if messages > limits.get(queue, MOST):
             text = f"{messages:,} messages wait in the queue {queue}: its workers are down, or too few."
-            yield PersonNeeded(text, "manage.py processes", _alarm("WeirMessagesPileUp"), PROCESSES)
+            yield PersonNeeded(text, "manage.py processes", _alarm("WeirMessagesPileUp"), PROCESSES, about=queue)
 
 
 def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
@@ -196,7 +210,8 @@ def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
     if numbers.uncalled:
         fetches = f"{shown(numbers.uncalled)} fetch{pluralize(numbers.uncalled, ' has,es have')}"
         text = f"{fetches} ended, and not called on_done, as a worker does not know the task {numbers.uncalled_task}."
-        yield PersonNeeded(text, f"{CALLED_AGAIN}; manage.py doctor says which name is close", ON_DONE)
+        next_step = f"{CALLED_AGAIN}; manage.py doctor says which name is close"
+        yield PersonNeeded(text, next_step, ON_DONE, about=numbers.uncalled_task or "")
 
 
 def _halted(numbers: Numbers) -> PersonNeeded:
@@ -237,7 +252,8 @@ def _failing(numbers: Numbers) -> PersonNeeded:
         command += f" --kind {shlex.quote(numbers.failing_kind)}"
         targets.append(Target(TargetKind.EMAIL_KIND, numbers.failing_kind))
     next_step = f"{command}; when the cause is mended, manage.py emails resend"
-    return PersonNeeded(f"{text.rstrip('.')}.", next_step, _alarm("WeirEmailsFail"), targets)
+    about = numbers.failing_kind or ""
+    return PersonNeeded(f"{text.rstrip('.')}.", next_step, _alarm("WeirEmailsFail"), targets, about)
 
 
 def _of_kinds(state: str, named: Sequence[str]) -> list[Target]:

@@ -1,15 +1,17 @@
-"""Tells operators by e-mail when something begins to need somebody: once for each problem, from when it has lasted.
+"""Tells operators by e-mail what has begun to need somebody.
 
-A problem is told of when it is seen for LASTS_S seconds or longer. One that is gone for FORGOTTEN_AFTER_S is forgotten,
-and told of again if it comes back; one that comes and goes is told of once. Who is told of several gets one e-mail.
+1. Each run stores which problems there are, with when each was seen first.
+2. It locks the rows of those that have lasted for LASTS_S and were not told.
+3. In the same transaction it marks them as told, and queues one e-mail for each operator. So of two runs at the same
+   time one tells, and a run that is killed has told nobody.
 
-The rows of the problems are locked while they are told of, and the e-mails are queued in the same transaction. So two
-runs at the same time, or one that is killed anywhere, tell each operator once.
+A problem that has been gone for FORGOTTEN_AFTER_S is forgotten, and told again if it comes back. One that comes and
+goes is told once.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from django.db import transaction
@@ -28,10 +30,10 @@ FORGOTTEN_AFTER_S: Final = 600.0
 
 
 def tell() -> int:
-    """Look at everything, and queue e-mails about what began to need somebody; return of how many problems."""
+    """Look at everything, and queue e-mails about what has begun to need somebody; return the number of problems."""
     if not settings.WEIR_OPERATORS or not weir_apps.is_installed(MAIL):
         return 0
-    found = {key(problem): problem for problem in reversed(list(problems(overview())))}  # the first one with its key
+    found = {key(problem): problem for problem in problems(overview())}
     with transaction.atomic():
         _note(found)
         lasts = OpenProblem.objects.filter(told_at=None, since__lte=Now() - timedelta(seconds=LASTS_S), key__in=found)
@@ -43,9 +45,8 @@ def tell() -> int:
 
 
 def key(problem: PersonNeeded) -> str:
-    """Return what is the same of a problem while its numbers change: its alarm, and what it is about."""
-    about = [part for target in problem.targets[:1] for part in (target.kind.value, target.value, target.of) if part]
-    return " ".join([problem.runbook.heading, *about])[:200].replace("\0", "")
+    """Return what stays the same of a problem while its numbers and its worst sites change."""
+    return f"{problem.runbook.heading} {problem.about}".rstrip()[:200].replace("\0", "")
 
 
 def _note(keys: Iterable[str]) -> None:
@@ -58,8 +59,14 @@ def _note(keys: Iterable[str]) -> None:
 def _send(news: list[OpenProblem], found: Mapping[str, PersonNeeded]) -> None:
     from weir.workers.mail.outbox import send_once  # noqa: PLC0415  only a project with e-mails has its models
 
-    told = [[found[each.key].text, found[each.key].next_step, found[each.key].runbook.page] for each in news]
+    context = {"problems": [_told(found[each.key], each.since) for each in news]}
     for operator in settings.WEIR_OPERATORS:
         occurrence = "\n".join([operator, *(f"{each.key} {each.since.isoformat()}" for each in news)])
         unique = hashlib.sha256(occurrence.encode()).hexdigest()
-        send_once(KIND, unique, to=operator, context={"problems": told}, language="en", raises=False)
+        send_once(KIND, unique, to=operator, context=context, language="en", raises=False)
+
+
+def _told(problem: PersonNeeded, since: datetime) -> dict[str, str]:
+    """Return what the templates of the e-mail say of a problem. It may be read hours later: mailers may be down."""
+    times = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return {"text": problem.text, "next_step": problem.next_step, "runbook": problem.runbook.place, "since": times}

@@ -1,5 +1,7 @@
 """Operators are told by e-mail what begins to need somebody: once, by several runs, and by one that is killed, too."""
 
+import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -10,18 +12,19 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from tests.integration.conftest import InThreads
+from tests.unit.overview.test_problems import process, seen
 from weir.workers.mail import kinds
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import SHIPPED, Order
 from weir.workers.overview import checks, emails, telling
 from weir.workers.overview.models import OpenProblem
-from weir.workers.overview.problems import PersonNeeded, Section, Target, TargetKind
+from weir.workers.overview.overview import Overview
+from weir.workers.overview.problems import PersonNeeded, Section, problems
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 OPERATORS = ["ann@example.com", "Ben <ben@example.com>"]
-UNKNOWN = "WeirEmailsUnknown e-mails unknown"
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +69,8 @@ def test_each_operator_is_told_once() -> None:
     [rendering, _] = [bytes(email.rendering.content).decode() for email in told()]
     assert "2 e-mails may have arrived or not" in rendering
     assert "manage.py emails list" in rendering
+    assert "See docs/runbooks.md#weiremailsunknown" in rendering
+    assert re.search(r"Since: \d{4}-\d\d-\d\d \d\d:\d\d UTC", rendering)
     assert f"Subject: Weir: {OpenProblem.objects.count()} things need somebody" in rendering
 
 
@@ -117,20 +122,70 @@ def test_a_run_that_is_killed_has_told_nobody(monkeypatch: pytest.MonkeyPatch) -
     assert len(told()) == len(OPERATORS)
 
 
-@pytest.mark.usefixtures("email")
-def test_without_operators_nothing_is_looked_at(settings: Settings) -> None:
+def test_without_operators_nothing_is_looked_at(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEIR_OPERATORS = []
+    monkeypatch.setattr(telling, "overview", lambda: pytest.fail("It looked."))
     assert telling.tell() == 0
     assert not OpenProblem.objects.exists()
 
 
-def test_a_problem_is_known_by_its_alarm_and_what_it_is_about() -> None:
-    """Not by its words, which have numbers; nor by all of a stranger's."""
-    section = Section("runbooks", "WeirEmailsUnknown")
-    many = [Target(TargetKind.EMAILS, "unknown"), Target(TargetKind.EMAIL_KIND, "x")]
-    assert telling.key(PersonNeeded("2 e-mails", "do", section, many)) == UNKNOWN
-    assert telling.key(PersonNeeded("3 e-mails", "do", section, many[:1])) == UNKNOWN
-    strange = telling.key(PersonNeeded("x", "y", section, [Target(TargetKind.SITE, "\0" + "ü" * 5_000)]))
+STOPPED: dict[str, Any] = {"processes": [], "broker_error": "refused", "missing_migrations": 1}
+WRONG: dict[str, Any] = {
+    "stalled": 1,
+    "stalled_fetch": 17,
+    "stalled_sites": ["a.example"],
+    "halted": 1,
+    "halted_site": "b.example",
+    "halted_sites": ["b.example"],
+    "missed": 900,
+    "missed_of": 4_000,
+    "uncalled": 1,
+    "uncalled_task": "shop.tasks.arived",
+    "unknown": 1,
+    "unknown_kinds": ["news"],
+    "failing": 30,
+    "failing_of": 99,
+    "failing_kind": "news",
+    "failing_reply": "550 No",
+    "oldest_pending_s": 601.0,
+}
+LATER = {
+    "stalled": 2,
+    "stalled_fetch": 18,
+    "stalled_sites": ["c.example", "a.example"],
+    "halted": 2,
+    "halted_sites": ["d.example", "b.example"],
+    "missed": 901,
+    "unknown": 2,
+    "unknown_kinds": ["note", "news"],
+    "failing": 31,
+    "failing_reply": "551 No",
+    "oldest_pending_s": 602.0,
+}
+
+
+def keys(overview: Overview) -> list[str]:
+    return [telling.key(problem) for problem in problems(overview)]
+
+
+def test_each_problem_is_told_by_itself() -> None:
+    """No other one with the same runbook hides it: not another process that is missing, nor another queue."""
+    silent = [process("mailer", "silent")._replace(name=f"mailer.{number}@host") for number in range(3)]
+    alone = [replace(seen(), processes=[process("worker"), process("fetcher"), *silent]), replace(seen(), **STOPPED)]
+    waiting = {"weir.fetch": 9_000, "weir.ticks": 9_000, "default": 90_000}
+    for overview in [*alone, replace(seen(**WRONG), messages=waiting)]:
+        found = keys(overview)
+        assert len(found) > 2
+        assert len({*found}) == len(found)
+
+
+def test_a_problem_is_the_same_while_its_numbers_change() -> None:
+    """Nor do other sites, kinds or fetches make it a new one, of which operators would be told again."""
+    assert keys(seen(**WRONG)) == keys(seen(**WRONG | LATER))
+
+
+def test_a_key_has_room_for_whatever_a_problem_is_about() -> None:
+    strange = telling.key(PersonNeeded("x", "y", Section("runbooks", "WeirEmailsFail"), about="\0" + "ü" * 5_000))
     assert (len(strange), "\0" in strange) == (199, False)
 
 

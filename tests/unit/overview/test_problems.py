@@ -165,7 +165,7 @@ def test_each_problem_has_its_section_of_the_documentation(overview: Overview) -
     [problem] = problems(overview)
     page = (CHECKOUT / "docs" / f"{problem.runbook.page}.md").read_text()
     assert f"\n## {problem.runbook.heading}\n" in page
-    assert re.fullmatch(r"[a-z-]+", problem.runbook.anchor)
+    assert re.fullmatch(r"docs/[a-z/-]+\.md#[a-z-]+", problem.runbook.place)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from weir.conf import settings
 from weir.ops.views.sites import TO_COME
 from weir.workers.overview.problems import PersonNeeded, Section, Target, TargetKind
 
@@ -65,7 +64,4 @@ def _list(name: str, query: dict[str, str]) -> str:
 
 
 def _runbook(section: Section) -> Link | str:
-    if not settings.WEIR_DOCS_URL:
-        return f"docs/{section.page}.md#{section.anchor}"
-    page = settings.WEIR_DOCS_URL.replace("*", section.page)
-    return Link(url=f"{page}#{section.anchor}", words=f"Runbook: {section.heading}")
+    return Link(url=section.url, words=f"Runbook: {section.heading}") if section.url else section.place
