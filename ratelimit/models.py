@@ -1,6 +1,7 @@
 """Site is one rate and its clock, Slot one start reserved at a site, DeletedSite what is kept of a deleted site."""
 
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -191,8 +192,21 @@ class Site(models.Model):
         return rate_text(self.interval, self.written_rate)
 
 
+class HeldState(StrEnum):
+    """The state of a site at which nothing starts for now."""
+
+    PAUSED = "paused"
+    UNREACHABLE = "unreachable"  # it was backed off because no answer came
+    BACKED_OFF = "backed off"  # because it refused
+    RESTING = "resting"  # it is left alone for a time: because it asked for that, or to keep within its quota
+
+
+BACKED_OFF_STATES = (HeldState.UNREACHABLE, HeldState.BACKED_OFF, HeldState.RESTING)
+TRIED_STATES = (HeldState.UNREACHABLE, HeldState.BACKED_OFF)  # tried again, to see whether the site answers
+
+
 def held_state(*, beneath_pause: bool = False) -> Func:
-    """Return the expression of the state of a site that is held: paused, unreachable, backed off, resting; else NULL.
+    """Return the expression of the HeldState of a site, NULL for other sites.
 
     With `beneath_pause`, the state that the site has, or would have without its pause.
     """

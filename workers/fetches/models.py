@@ -28,6 +28,7 @@ class FetchState(models.TextChoices):
 FINAL = (FetchState.DONE, FetchState.FAILED, FetchState.CANCELLED)
 HELD = (FetchState.RESERVED, FetchState.RUNNING)
 ACTIVE = (FetchState.QUEUED, *HELD)
+KEPT = Q(on_done_again_at__isnull=False)  # the call of `on_done` is kept, as a worker did not know the task
 
 
 class FetchQuerySet(models.QuerySet["Fetch"]):
@@ -205,10 +206,9 @@ class Fetch(Traced):
                 condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True) & ~Q(on_done=""),
                 name="weir_fetch_on_done_due",
             ),
-            # Sweep, overview: calls of `on_done` whose task a worker did not know.
-            models.Index(
-                fields=["on_done_again_at"], condition=Q(on_done_again_at__isnull=False), name="weir_fetch_called_again"
-            ),
+            # Sweep, overview: the calls of `on_done` that are kept, of any task, and of each.
+            models.Index(fields=["on_done_again_at"], condition=KEPT, name="weir_fetch_called_again"),
+            models.Index(fields=["on_done", "on_done_again_at"], condition=KEPT, name="weir_fetch_task_called_again"),
             # Fetch list: fetches that ended at a site, in some states, the last end first.
             models.Index(
                 fields=["site", "state", "finished_at", "id"],

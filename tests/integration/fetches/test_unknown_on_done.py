@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from celery import shared_task
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from project.celery import app
 from tests.integration.conftest import Message, database_now
@@ -94,11 +95,22 @@ def test_fetches_why_names_the_task_and_when_it_is_called_again() -> None:
 
 
 def test_a_message_that_calls_no_task_of_on_done_is_celerys_affair() -> None:
+    """Nor does a message stay that names what no fetch can have: PostgreSQL would refuse it again and again."""
     fetch = ended()
     consumer = Consumer()
-    for headers in (None, {}, {"task": TASK}, called(fetch) | {"task": "shop.tasks.other"}, {unknown.HEADER: "x"}):
+    strange: list[dict[str, Any] | None] = [None, {}, {"task": TASK}, called(fetch) | {"task": "shop.tasks.other"}]
+    strange += [called(fetch) | {"task": task} for task in ("a\0b", "\ud800", None, [TASK])]
+    strange += [called(fetch) | {unknown.HEADER: number} for number in ("x", 2**80, -1, True)]
+    for headers in strange:
         consumer.gets(headers)
-    assert consumer.did == [0] * 5
+    assert consumer.did == [0] * len(strange)
+    assert consumer.later == []
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "shop.tasks.x\n"])
+def test_a_name_that_no_task_can_have_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="without control characters"):
+        request_fetches(["https://a.example/"], on_done=name)
 
 
 def test_while_postgresql_is_away_the_worker_keeps_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +186,19 @@ def test_of_tasks_that_nobody_knows_few_are_called_at_once(
     assert len(calls_of_sweep()) == 7
 
 
+def test_a_task_that_is_known_waits_for_no_others(messages: list[Message]) -> None:
+    """However many calls of tasks that nobody knows are due before it."""
+    many = [ended() for _ in range(calls.MOST_UNKNOWN + 1)]
+    known = ended(arrived.name)
+    due(*many)
+    due(known)
+    messages.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calls, "BATCH", 5)
+        calls.renew()
+    assert set(Fetch.objects.filter(on_done_again_at=None)) == {*many[: calls.MOST_UNKNOWN], known}
+
+
 def test_a_retried_fetch_calls_its_task_at_its_next_end_alone() -> None:
     """What was kept of its first end is forgotten, and what a worker says of it later is not heard."""
     fetch = request_fetch("http://a.example/", on_done=TASK, max_attempts=1)
@@ -196,7 +221,10 @@ def test_a_clock_that_is_set_back_does_not_put_it_off() -> None:
 
 
 def test_what_is_due_is_found_by_index() -> None:
-    """Among many fetches that have ended, without statistics."""
+    """Among many fetches that have ended, without statistics; the others as well as those of tasks that are known."""
     request_fetches(["no URL"] * 2_000, on_done=TASK)
-    query = Fetch.objects.filter(on_done_again_at__lte=Now()).order_by("on_done_again_at").values("pk", "on_done")[:10]
-    assert {node.get("Index Name") for node in explain(str(query.query))} == {None, "weir_fetch_called_again"}
+    with CaptureQueriesContext(connection) as ran:
+        calls.renew()
+    of_known, of_others = [query["sql"] for query in ran if query["sql"].startswith("SELECT")]
+    assert {node.get("Index Name") for node in explain(of_known)} == {None, "weir_fetch_task_called_again"}
+    assert {node.get("Index Name") for node in explain(of_others)} == {None, "weir_fetch_called_again"}

@@ -15,10 +15,10 @@ def etag(version: str) -> str:
     return f'"{version}"'
 
 
-def require(if_match: str, current: str, *, exists: bool) -> str | None:
-    """Return the version that the request may change. The change itself compares the version once more, under its lock.
+def seen_if_required(if_match: str, current: str, *, exists: bool) -> str | None:
+    """Return the version that the change must find. The change itself compares the version once more, under its lock.
 
-    `current` is the version that the thing has. Returns None if the request may change any version: `If-Match: *`. To
+    `current` is the version that the thing has. Returns None if it may find any: `If-Match: *`. To
     create something that does not exist, a request needs no header, and the thing must still not exist when it is
     created. Raises Problem: 428 without the header, 400 if the header contains something that is not an ETag, 412 if
     the thing has another version or is gone.
@@ -33,8 +33,8 @@ def require(if_match: str, current: str, *, exists: bool) -> str | None:
     return _among(versions, current)
 
 
-def named(if_match: str, current: str) -> str | None:
-    """Return the version that the request may change, as `require` does; without the header, it may change any."""
+def seen_if_given(if_match: str, current: str) -> str | None:
+    """Do the same for a change that needs no header: without one, it may change any version."""
     return _among(_versions(if_match), current) if if_match else None
 
 

@@ -90,7 +90,7 @@ def resolve_email(
     """
 
     def resolve() -> tuple[int, schemas.Resolved]:
-        seen = etags.named(if_match, emails.version_of(_email(email_id)))
+        seen = etags.seen_if_given(if_match, emails.version_of(_email(email_id)))
         with refused(INVALID, ValueError), refused(NOT_IN_THIS_STATE, CannotBeResolved):
             email = _resolved(request, email_id, wanted, seen)
         return 201, schemas.Resolved(email=email.pk, state=email.state)  # type: ignore[arg-type]  # one of State
@@ -142,7 +142,7 @@ def resume_email_kind(
 
 def _version(kind: str, if_match: str) -> str | None:
     """Return the version of the kind that the request may change; None for any. Raises Problem."""
-    return etags.named(if_match, kinds.current_version(kind))
+    return etags.seen_if_given(if_match, kinds.current_version(kind))
 
 
 def _resolved(request: HttpRequest, email_id: int, wanted: schemas.NewResolution, seen: str | None) -> Email:

@@ -113,7 +113,7 @@ def put_site(
     """
     name = _changeable(host)
     before = Site.objects.filter(name=name).first()
-    version = etags.require(if_match, sites.version_of(before), exists=before is not None)
+    version = etags.seen_if_required(if_match, sites.version_of(before), exists=before is not None)
     with refused(INVALID, ValueError):
         after = sites.set_rate(actor(request), host, wanted.rate, why=wanted.why, seen=version, **_settings(wanted))
     response.headers["ETag"] = etags.etag(sites.version_of(after))
@@ -166,7 +166,7 @@ def _changeable(host: str) -> str:
 def _version(host: str, if_match: str) -> str | None:
     """Return the version of the site that the request may change; None for any. Raises Problem."""
     name = _changeable(host)
-    return etags.named(if_match, sites.version_of(Site.objects.filter(name=name).first()))
+    return etags.seen_if_given(if_match, sites.version_of(Site.objects.filter(name=name).first()))
 
 
 def _settings(wanted: schemas.NewSettings) -> Mapping[str, Any]:

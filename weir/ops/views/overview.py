@@ -10,13 +10,13 @@ from weir.ops import histories
 from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import OverviewSnapshot
 from weir.ops.views.leads import ShownProblem, shown
+from weir.ratelimit.models import HeldState
 from weir.workers.overview.overview import HEADS, Overview, overview
 from weir.workers.overview.problems import problems
 from weir.workers.processes.status import ProcessStatus
 
 EVERY_S: Final = 2
 MOST_PROCESSES: Final = 24  # how many processes have a row; those with a problem come first
-HELD: Final = ("paused", "backed off", "resting", "unreachable")  # as the list of sites names them
 ORDER: Final = ("silent", "stopping", "gone", "alive")
 
 
@@ -39,7 +39,7 @@ def _now() -> _Now:
         seen=seen,
         problems=[shown(problem) for problem in problems(seen)],
         judged=HEADS,
-        held=[(state, getattr(seen.numbers, state.replace(" ", "_"))) for state in HELD],
+        held=[(state, getattr(seen.numbers, state.replace(" ", "_"))) for state in HeldState],
         processes=listed[:MOST_PROCESSES],
         others=_others(listed[MOST_PROCESSES:]),
     )

@@ -9,19 +9,18 @@ from rich.text import Text
 
 from weir.conf.texts.rates import rate_text
 from weir.ratelimit.changing.declared import IN_COMMANDS, SETTINGS
-from weir.ratelimit.models import PAUSED_FOREVER, Site
+from weir.ratelimit.models import BACKED_OFF_STATES, PAUSED_FOREVER, TRIED_STATES, Site
 from weir.workers.cli import terminal
 from weir.workers.fetches.actions.sites import version_of
 from weir.workers.fetches.management import forecast_text
 from weir.workers.fetches.management.forecast_text import WHEN
-from weir.workers.fetches.reports.holds import TRIED_AGAIN, SitePause
+from weir.workers.fetches.reports.holds import SitePause
 from weir.workers.fetches.reports.listed_site import ListedSite, SiteStatus
 from weir.workers.fetches.reports.site_status import SiteDetails, SiteNow
 from weir.workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
 LISTED = [setting for setting in SETTINGS if setting.name in ListedSite._fields]
-BACKED_OFF = frozenset({"backed off", "resting", "unreachable"})
 LONGEST_REASON = 1_000  # characters of the reason of a pause that are shown
 LISTED_REASON = 60  # the same, in a list
 STYLES = {
@@ -69,8 +68,8 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "state": site.state,
         "paused_until": _end_of_pause(row.paused_until) if site.state == "paused" else None,
         **_pause_data(site.pause),
-        "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
-        "backed_off_as": row.backoff_reason or None if site.state in BACKED_OFF else None,
+        "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF_STATES else None,
+        "backed_off_as": row.backoff_reason or None if site.state in BACKED_OFF_STATES else None,
         "unreachable": row.backoff_error if site.state == "unreachable" else None,
     }
 
@@ -129,7 +128,7 @@ def _pause_data(pause: SitePause | None) -> dict[str, object]:
 def described_data(at: SiteNow) -> dict[str, object]:
     """Return the site's settings and its state, for machines."""
     site = at.site
-    until = (at.next_try or site.backed_off_until) if at.state in BACKED_OFF else None
+    until = (at.next_try or site.backed_off_until) if at.state in BACKED_OFF_STATES else None
     return {
         "site": site.name,
         "rate": site.rate,
@@ -139,7 +138,7 @@ def described_data(at: SiteNow) -> dict[str, object]:
         "state": at.state,
         "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
         "backed_off_for_s": until and max(0.0, round((until - at.now).total_seconds(), 3)),
-        "backed_off_as": site.backoff_reason or None if at.state in BACKED_OFF else None,
+        "backed_off_as": site.backoff_reason or None if at.state in BACKED_OFF_STATES else None,
         "unreachable": site.backoff_error if at.state == "unreachable" else None,
         "starts_out_of_time": site.starts_out_of_time,
         "out_of_time_at": site.out_of_time_at and site.out_of_time_at.isoformat(),
@@ -204,7 +203,7 @@ def _state(site: SiteStatus) -> str:
     if site.state == "paused":
         form = "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN
         return _paused(site.row.paused_until, form) + _by_whom(site.pause, LISTED_REASON)
-    if site.state in TRIED_AGAIN:
+    if site.state in TRIED_STATES:
         return f"{site.state}, next try {f'in {terminal.span(site.held_for_s)}' if site.held_for_s else 'now'}"
     return f"{site.state} for {terminal.span(site.held_for_s)}" if site.state == "resting" else site.state
 

@@ -17,5 +17,13 @@ class Migration(migrations.Migration):
                 condition=models.Q(on_done_again_at__isnull=False),
                 name="weir_fetch_called_again",
             ),
-        )
+        ),
+        AddIndexConcurrently(
+            "fetch",
+            models.Index(
+                fields=["on_done", "on_done_again_at"],
+                condition=models.Q(on_done_again_at__isnull=False),
+                name="weir_fetch_task_called_again",
+            ),
+        ),
     ]

@@ -73,9 +73,9 @@ def renew() -> None:
     each call of a task that no worker knows makes a worker log an error. Safe to run twice or together.
     """
     due = Fetch.objects.filter(on_done_again_at__lte=Now())
-    named = list(due.order_by("on_done_again_at", "pk").values_list("pk", "on_done")[:BATCH])
-    known = broker_link.app().tasks
-    others = [fetch for fetch, task in named if task not in known]
-    chosen = [fetch for fetch, task in named if task in known] + others[:MOST_UNKNOWN]
+    known = sorted(broker_link.app().tasks)
+    of_known = due.filter(on_done__in=known).order_by("on_done", "on_done_again_at")[:BATCH]
+    of_others = due.exclude(on_done__in=known).order_by("on_done_again_at")[:MOST_UNKNOWN]
+    chosen = [*of_known.values_list("pk", flat=True), *of_others.values_list("pk", flat=True)]
     if chosen:
         due.filter(pk__in=chosen).update(on_done_called_at=None, on_done_again_at=None)

@@ -23,6 +23,8 @@ def name_of(on_done: object) -> str:
         raise TypeError(f"on_done must be a Celery task or its name, not {on_done!r}.")
     if len(name) > LONGEST_TASK_NAME:
         raise ValueError(f"on_done must be of at most {LONGEST_TASK_NAME} characters, not {len(name)}: {name!r}.")
+    if not name.isprintable():
+        raise ValueError(f"on_done must be the name of a task, without control characters: {name!r}.")
     if isinstance(on_done, str) and on_done:
         _refuse_misspelt(name)
     return name

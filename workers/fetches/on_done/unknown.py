@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from django.db import Error, connection
+from django.db import DataError, Error, connection
 from django.db.models.functions import Now
 
 from weir.logs.loggers import get_logger
@@ -39,8 +39,10 @@ def _keep(consumer: Any, reject: Callable[..., None], body: object, message: Any
     headers = message.headers or {}
     fetch, task = headers.get(HEADER), headers.get("task", "")
     try:
-        if isinstance(fetch, int):
+        if isinstance(fetch, int) and isinstance(task, str):
             record(fetch, task)
+    except (DataError, UnicodeEncodeError):  # no fetch can have such an id, or name such a task: nothing is kept
+        reject(body, message, error)
     except Error as failure:
         log.warning("call_not_kept", fetch=fetch, task=task, error=str(failure))
         consumer.timer.call_after(RECORD_AGAIN_S, _keep, (consumer, reject, body, message, error))

@@ -9,8 +9,6 @@ from weir.workers.audit.newest import newest
 # The names of the actions in the audit trail.
 PAUSE: Final = "sites.pause"
 RESUME: Final = "sites.resume"
-# The states of a site that is tried again, to see whether it answers.
-TRIED_AGAIN: Final = frozenset({"unreachable", "backed off"})
 KEPT_TO: Final = timedelta(milliseconds=1)  # the audit trail has no microseconds
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from weir.ratelimit.models import PAUSED_FOREVER
-from weir.workers.fetches.reports.holds import TRIED_AGAIN, SitePause, next_try
+from weir.ratelimit.models import PAUSED_FOREVER, TRIED_STATES
+from weir.workers.fetches.reports.holds import SitePause, next_try
 
 LATELY_S: Final = 60.0  # seconds over which the seen rate is counted
 
@@ -35,7 +35,7 @@ class ListedSite(NamedTuple):
     out_of_time_at: datetime | None  # the last of these starts
     next_start: datetime
     due_at: datetime | None
-    held_state: str | None  # one of HELD; None: nothing holds it
+    held_state: str | None  # a HeldState; None: nothing holds it
     is_silent: bool  # it has answered nothing since its last refusal
     now: datetime
 
@@ -64,7 +64,7 @@ class SiteStatus:
     @property
     def next_try(self) -> datetime | None:
         """Return when a site that is backed off or unreachable is tried next; past if that may be now; else None."""
-        return next_try(self.row) if self.row.held_state in TRIED_AGAIN else None
+        return next_try(self.row) if self.row.held_state in TRIED_STATES else None
 
     @property
     def state(self) -> str:

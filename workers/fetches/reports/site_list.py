@@ -23,6 +23,7 @@ from django.db import transaction
 from weir.conf.texts.suggestions import no_such_word
 from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
+from weir.ratelimit.models import HeldState
 from weir.workers import cursors
 from weir.workers.fetches.reports.holds import pauses
 from weir.workers.fetches.reports.listed_site import LATELY_S, ListedSite, SiteStatus
@@ -33,9 +34,8 @@ PIECE: Final = 1_000  # sites of one query
 MOST_QUEUED: Final = 2_000_000  # queued fetches that are counted
 QUEUE_PIECE: Final = 200_000  # queued fetches that one statement counts
 MOST_SLOTS: Final = 100_000  # slots that are looked at: a minute's worth
-STATES: Final = ("paused", "unreachable", "backed off", "resting", "busy", "idle")
+STATES: Final = (*(state.value for state in HeldState), "busy", "idle")
 SORTS: Final = ("name", "backlog", "refusals")
-HELD: Final = frozenset({"paused", "unreachable", "backed off", "resting"})
 LONGEST_SEARCH: Final = 300
 LAST_CHARACTER: Final = "\U0010ffff"
 ANY_LEVEL: Final = 2**15 - 1
@@ -204,7 +204,7 @@ def _start(filters: SiteFilters) -> _Place:
         return _Place("ids")
     if filters.sort == "refusals":
         return _Place("refusals")
-    return _Place("held" if filters.state in HELD else _by_name(filters))
+    return _Place("held" if filters.state in list(HeldState) else _by_name(filters))
 
 
 def _by_name(filters: SiteFilters) -> str:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from django.db.models.functions import Now
 
 from weir.ratelimit import site_names
-from weir.ratelimit.models import Site, held_state
+from weir.ratelimit.models import TRIED_STATES, Site, held_state
 from weir.ratelimit.sites import unknown_site
 from weir.workers.fetches.models import Fetch, FetchState, RobotsFile
 from weir.workers.fetches.reports.forecast import Forecast, forecast
-from weir.workers.fetches.reports.holds import TRIED_AGAIN, SitePause, next_try, pauses
+from weir.workers.fetches.reports.holds import SitePause, next_try, pauses
 
 MOST_ROBOTS = 5  # robots.txt files of one site that are shown
 LOOKED_AT = 1_000  # queued fetches, for the last error
@@ -37,7 +37,7 @@ class SiteNow(NamedTuple):
     @property
     def next_try(self) -> datetime | None:
         """Return when a site that is backed off or unreachable is tried next; past if that may be now; else None."""
-        return next_try(self.site) if self.back_off in TRIED_AGAIN else None
+        return next_try(self.site) if self.back_off in TRIED_STATES else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

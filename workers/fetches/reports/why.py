@@ -19,14 +19,14 @@ from django.template.defaultfilters import pluralize
 from weir.conf import settings
 from weir.conf.texts.rates import rate_text
 from weir.postgres.statements import Statement
-from weir.ratelimit.models import PAUSED_FOREVER
+from weir.ratelimit.models import PAUSED_FOREVER, TRIED_STATES, HeldState
 from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.dispatch import InHand
 from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
-from weir.workers.fetches.reports.holds import TRIED_AGAIN, next_try, pauses
+from weir.workers.fetches.reports.holds import next_try, pauses
 from weir.workers.fetches.reports.waiting_fetch import WaitingFetch, starts_in_s
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.status import ProcessStatus, processes
@@ -162,7 +162,7 @@ def _of_site(row: WaitingFetch) -> Iterator[FetchBlocker]:
         text = f"The site {row.site} is paused{_by_whom(row)}{' until an operator resumes it' if is_endless else ''}."
         yield FetchBlocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.back_off:
-        until = next_try(row) if row.back_off in TRIED_AGAIN else row.backed_off_until
+        until = next_try(row) if row.back_off in TRIED_STATES else row.backed_off_until
         is_ahead = until is not None and until > row.now
         text = _held_text(row)
         yield FetchBlocker(kind=row.back_off, text=text, until=until if is_ahead else None, remedy=resume)
@@ -175,9 +175,9 @@ def _by_whom(row: WaitingFetch) -> str:
 
 def _held_text(row: WaitingFetch) -> str:
     match row.back_off:
-        case "unreachable":
+        case HeldState.UNREACHABLE:
             return f"The site {row.site} cannot be reached: {row.backoff_error}."
-        case "resting":
+        case HeldState.RESTING:
             return f"The site {row.site} rests, as {row.backoff_reason}."
     times = f", {row.backoff_level} times in a row" if row.backoff_level > 1 else ""
     said = f": {row.backoff_reason}" if row.backoff_reason else ""

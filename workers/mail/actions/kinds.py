@@ -23,7 +23,8 @@ def pause(actor: Actor, kind: str, *, why: str, seen: str | None = None) -> bool
     """Stop sending this kind: no e-mail of the kind is begun from now on. Return False if it was paused already."""
     PAUSE.allow(actor, why)
     with transaction.atomic():
-        acting.refuse_changed(kind, _version(_pause_of(kind)), seen)
+        paused = _pause_of(kind)
+        acting.refuse_changed(kind, version_of(paused.paused_at if paused else None), seen)
         if is_new := operators.pause(kind, actor.name, why):
             PAUSE.record(actor, kind, why, before=None, after=_said(_pause_of(kind)))
         return is_new
@@ -33,10 +34,10 @@ def resume(actor: Actor, kind: str, *, why: str, seen: str | None = None) -> boo
     """Resume sending this kind; return False if it was not paused."""
     RESUME.allow(actor, why)
     with transaction.atomic():
-        pause = _pause_of(kind)
-        acting.refuse_changed(kind, _version(pause), seen)
+        paused = _pause_of(kind)
+        acting.refuse_changed(kind, version_of(paused.paused_at if paused else None), seen)
         if was_paused := operators.resume(kind, actor.name, why):
-            RESUME.record(actor, kind, why, before=_said(pause), after=None)
+            RESUME.record(actor, kind, why, before=_said(paused), after=None)
         return was_paused
 
 
@@ -48,10 +49,6 @@ def version_of(paused_at: datetime | None) -> str:
 def current_version(kind: str) -> str:
     """Return the version that the kind has now."""
     return version_of(PausedKind.objects.filter(kind=kind).values_list("paused_at", flat=True).first())
-
-
-def _version(pause: PausedKind | None) -> str:
-    return version_of(None if pause is None else pause.paused_at)
 
 
 def _pause_of(kind: str) -> PausedKind | None:
