@@ -47,13 +47,13 @@ class Consumer:
         self.did.append(Fetch.objects.filter(on_done_again_at__isnull=False).count())
 
     def gets(self, headers: dict[str, Any] | None) -> "Consumer":
-        """Have it get a message with these headers."""
+        """Let it get a message with these headers."""
         self.on_unknown_task(None, SimpleNamespace(headers=headers), KeyError())
         return self
 
 
 def ended(on_done: str = TASK) -> Fetch:
-    """Have a fetch that ended a while ago, and that called its task."""
+    """Create a fetch that ended a while ago, and that called its task."""
     fetch = request_fetch("not a URL", on_done=on_done)
     Fetch.objects.filter(pk=fetch.pk).update(finished_at=database_now() - HOUR)
     return Fetch.objects.get(pk=fetch.pk)
@@ -65,7 +65,7 @@ def called(fetch: Fetch) -> dict[str, Any]:
 
 
 def due(*fetches: Fetch) -> None:
-    """Have the time of their kept calls come."""
+    """Make their kept calls due."""
     Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches]).update(on_done_again_at=database_now())
 
 

@@ -13,7 +13,7 @@ from weir.workers import broker_link
 
 @pytest.fixture
 def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a Redis Sentinel for a broker, and no name of the group that it watches."""
+    """Use a Redis Sentinel as the broker, without the name of the group that it watches."""
     nameless = Celery(broker="sentinel://", set_as_current=False)
     monkeypatch.setattr(broker_link, "app", lambda: nameless)
     broker_link.forget_outage()
