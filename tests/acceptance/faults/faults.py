@@ -94,7 +94,7 @@ def execute(sockets: Path, *statements: str) -> None:
 
 @contextmanager
 def stopped(*processes: psutil.Process) -> Iterator[None]:
-    """Stop processes, the first one first, and have them go on. Those that end meanwhile are left alone."""
+    """Stop processes, the first one first, and let them go on. Those that end meanwhile are left alone."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.suspend()
