@@ -124,9 +124,11 @@ def _wrong_headers() -> Iterator[Bad]:
     for of_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""):
         yield _post(f"type {of_type!r}", "/fetches", right, "unsupported-media-type", 415, Content_Type=of_type)
     yield _get("a body with GET is no filter", "/fetches?limit=0", Content_Type="application/json")
-    for if_match in ("junk", '"', '"xyz"', 'W/"abc"', '"' + "a" * 65 + '"', "**"):
+    for if_match in ("junk", '"', '"x" "y"', 'w/"abc"', "**"):
         yield _put(f"If-Match {if_match[:10]!r}", SITE, {"rate": "9/s"}, "malformed", 400, If_Match=if_match)
-    yield _put("a long If-Match", SITE, {"rate": "9/s"}, If_Match='"a",' * 100)
+    for if_match in ('"xyz"', 'W/"abc"', '"' + "a" * 65 + '"'):
+        yield _put(f"If-Match {if_match[:10]!r}", SITE, {"rate": "9/s"}, "changed", 412, If_Match=if_match)
+    yield _put("a long If-Match", SITE, {"rate": "9/s"}, If_Match='"a",' * 600)
 
 
 def _wrong_paths() -> Iterator[Bad]:

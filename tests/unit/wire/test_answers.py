@@ -1,12 +1,11 @@
 """Answers: what is read of the bytes of a site, what is mended, and what an answer may consist of."""
 
 import json
-import time
 from collections.abc import Iterable
 
 import pytest
 
-from tests.waiting import in_time
+from tests.proportion import times_as_long
 from weir.workers.fetches.fetcher.wire.answers import (
     A_LINE,
     FREE_HEADS,
@@ -139,26 +138,42 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
     "a body": (OK + b"\r\n", b"x" * 2**16),
     "a body in pieces": (OK + b"\r\n", b"x"),
 }
-MOST_S = 1.0  # ten times as long as it should take, as others run beside
+LONGEST = 50.0  # times as long as to append as many bytes, one by one
 
 
 def test_an_answer_without_end_has_one() -> None:
     """Whatever it consists of, reading it takes a bounded time and a bounded number of bytes."""
-    for what, (beginning, more) in ENDLESS.items():
-        reader, fed = AnswerReader(2**21), 0
-        began_at = time.thread_time()
-        reader.feed(memoryview(beginning)) if beginning else None
-        try:
-            while reader.section is not Section.NOTHING:
-                reader.feed(memoryview(more))
-                fed += len(more)
-                assert fed < 2**24, what
-        except AnswerTooLarge:
-            assert len(reader.body) <= 2**21, what
-        else:
-            assert reader.is_too_large, what
-        in_time(time.thread_time() - began_at < MOST_S, what)
-        assert len(reader.body) <= 2**21 + 2**16, what
+
+    def ratio(what: str) -> float:
+        fed: list[int] = []
+        return times_as_long(lambda: fed.append(fed_to_its_end(what)), lambda: append(fed[-1]), LONGEST)
+
+    assert [what for what in ENDLESS if ratio(what) >= LONGEST] == []
+
+
+def fed_to_its_end(what: str) -> int:
+    """Read such an answer; return how many bytes that took."""
+    beginning, more = ENDLESS[what]
+    reader, fed = AnswerReader(2**21), len(beginning)
+    reader.feed(memoryview(beginning)) if beginning else None
+    try:
+        while reader.section is not Section.NOTHING:
+            reader.feed(memoryview(more))
+            fed += len(more)
+            assert fed < 2**24, what
+    except AnswerTooLarge:
+        assert len(reader.body) <= 2**21, what
+    else:
+        assert reader.is_too_large, what
+    assert len(reader.body) <= 2**21 + 2**16, what
+    return fed
+
+
+def append(number: int) -> None:
+    """Gather so many bytes in the plainest way."""
+    gathered = bytearray()
+    for _ in range(number):
+        gathered += b"x"
 
 
 def test_interim_answers_are_counted() -> None:

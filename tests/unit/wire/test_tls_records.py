@@ -11,18 +11,17 @@ from contextlib import suppress
 import pytest
 import uvloop
 
+from tests.proportion import proportion, spent_s
 from tests.unit.wire.pairs import pair, until
 from tests.unit.wire.test_connection import Unbounded, request
-from tests.unit.wire.tls_sites import ALERT, HANDSHAKE, TEXT, TICKET, Records, secured_pair
-from tests.waiting import in_time
+from tests.unit.wire.tls_sites import ALERT, HANDSHAKE, TEXT, TICKET, Records, plain_pair, secured_pair
 from weir.workers.fetches.fetcher.wire import channel
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
-from weir.workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
+from weir.workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL, READ
 from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, WireState
 from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
 from weir.workers.fetches.fetcher.wire.tls import RECORD, Tls, context
 
-LONGEST_S = 0.2  # of the processor, on a machine that is twice as slow as it should be
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
 
 
@@ -51,6 +50,21 @@ def answered(written: Callable[[Records], bytes]) -> tuple[AnswerReader, Excepti
         return runner.run(act())
 
 
+def plainly_s(written: Callable[[Records], bytes]) -> float:
+    """Return the time that Python's ssl takes to read these records."""
+    reader, incoming, records = plain_pair()
+    data = written(records)
+
+    def read() -> None:
+        for start in range(0, len(data), READ):
+            incoming.write(data[start : start + READ])
+            with suppress(ssl.SSLWantReadError):
+                while reader.read(RECORD):
+                    pass
+
+    return spent_s(read)
+
+
 def _send(send: Callable[[bytes], object], data: bytes) -> None:
     with suppress(OSError):  # it is closed meanwhile
         send(data)
@@ -74,9 +88,21 @@ def test_records_that_say_nothing_are_counted(what: str) -> None:
     """A few come beside an answer; more than that end it, before they take long."""
     reader, error, _ = answered(lambda records: with_silent(records, SILENT[what](records), MOST_SILENT))
     assert (bytes(reader.body), error) == (b"page", None)
-    _, error, took_s = answered(lambda records: with_silent(records, SILENT[what](records), 5_000))
-    assert isinstance(error, AnswerTooLarge)
-    in_time(took_s < LONGEST_S, f"it took {took_s:.3f} s of the processor")
+
+    def read_s() -> float:
+        _, error, took_s = answered(lambda records: with_silent(records, SILENT[what](records), 5_000))
+        assert isinstance(error, AnswerTooLarge)
+        return took_s
+
+    assert proportion(read_s, lambda: plainly_s(lambda records: until_counted(SILENT[what](records))), 2.5) < 2.5
+
+
+def until_counted(silent: Callable[[], bytes]) -> bytes:
+    """Return as many records as are read before they are too many: MOST_SILENT, or those that two reads bring."""
+    data = b"".join(silent() for _ in range(MOST_SILENT))
+    while len(data) < 2 * READ:
+        data += silent()
+    return data
 
 
 @pytest.mark.parametrize(
@@ -114,14 +140,20 @@ def test_an_answer_in_records_of_one_byte_is_read() -> None:
 
 
 def test_an_answer_in_very_many_small_records_has_an_end() -> None:
-    """Each takes as long as one of full size; so there are as many as take a tenth of a second, beside its length."""
+    """Each takes as long as one of full size; so there are MOST_SMALL, and as many as its length explains."""
     size = 2 * MOST_SMALL
-    reader, error, took_s = answered(
-        lambda records: records.record(HEAD % size) + b"".join(records.record(b"x") for _ in range(size))
-    )
-    assert isinstance(error, AnswerTooLarge)
-    assert len(reader.body) > MOST_SMALL / 2
-    in_time(took_s < LONGEST_S, f"it took {took_s:.3f} s of the processor")
+
+    def read_s() -> float:
+        reader, error, took_s = answered(lambda records: records.record(HEAD % size) + small(records, size))
+        assert isinstance(error, AnswerTooLarge)
+        assert len(reader.body) > MOST_SMALL / 2
+        return took_s
+
+    assert proportion(read_s, lambda: plainly_s(lambda records: small(records, MOST_SMALL)), 5) < 5
+
+
+def small(records: Records, number: int) -> bytes:
+    return b"".join(records.record(b"x") for _ in range(number))
 
 
 def test_small_records_are_read_in_turn() -> None:

@@ -3,8 +3,10 @@
 import asyncio
 import socket
 import ssl
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -52,19 +54,49 @@ class Records:
 
 async def secured_pair() -> tuple[HttpConnection, socket.socket, Records]:
     """Return a connection that waits for a request by TLS 1.3, its other end, and what writes records for it."""
+    connection, site = pair(opens=False)
+    with _contexts() as (theirs, ours, records):
+        await _shake(connection, site, theirs, Tls(ours, "127.0.0.1"))
+        written = records()
+    connection.open()
+    return connection, site, written
+
+
+def plain_pair() -> tuple[ssl.SSLObject, ssl.MemoryBIO, Records]:
+    """Return what reads by TLS 1.3 and Python's ssl alone, what it reads from, and what writes records for it."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with _contexts() as (theirs, ours, records):
+        reader = ours.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+        site = theirs.wrap_bio(outgoing, incoming, server_side=True)
+        for end in (reader, site, reader, site):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+        return reader, incoming, records()
+
+
+@cache
+def _authority() -> tuple[trustme.CA, trustme.LeafCert]:
     authority = trustme.CA()
+    return authority, authority.issue_cert("127.0.0.1")
+
+
+@contextmanager
+def _contexts() -> Iterator[tuple[ssl.SSLContext, ssl.SSLContext, Callable[[], Records]]]:
+    """Yield the context of a site, ours, and what returns, after the handshake, what writes the site's records."""
+    authority, certificate = _authority()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context()
     theirs.minimum_version = ssl.TLSVersion.TLSv1_3
     theirs.num_tickets = 0
-    authority.issue_cert("127.0.0.1").configure_cert(theirs)
+    certificate.configure_cert(theirs)
     authority.configure_trust(ours)
-    connection, site = pair(opens=False)
     with TemporaryDirectory() as folder:
         theirs.keylog_filename = str(log := Path(folder) / "keys")
-        await _shake(connection, site, theirs, Tls(ours, "127.0.0.1"))
-        kinds = {line.split()[0]: line.split()[-1] for line in log.read_text().splitlines() if line[:1] != "#"}
-    connection.open()
-    return connection, site, Records(bytes.fromhex(kinds["SERVER_TRAFFIC_SECRET_0"]))
+
+        def records() -> Records:
+            kinds = {line.split()[0]: line.split()[-1] for line in log.read_text().splitlines() if line[:1] != "#"}
+            return Records(bytes.fromhex(kinds["SERVER_TRAFFIC_SECRET_0"]))
+
+        yield theirs, ours, records
 
 
 async def _shake(connection: HttpConnection, site: socket.socket, theirs: ssl.SSLContext, tls: Tls) -> None:

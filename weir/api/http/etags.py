@@ -1,4 +1,8 @@
-"""ETags: a program that changes something names the version that it has seen, so that it overwrites no other change."""
+"""ETags: a program that changes something names the version that it has seen, so that it overwrites no other change.
+
+A version is of the state, not of the bytes of an answer. So a tag also names its version after a proxy or a middleware
+has compressed the answer, and made the tag weak (`W/"..."`) or longer (`"...-gzip"`).
+"""
 
 import re
 from typing import Final
@@ -6,8 +10,10 @@ from typing import Final
 from weir.api.http.problems import CHANGED, IF_MATCH_NEEDED, MALFORMED, Problem
 
 ANY: Final = "*"
-PATTERN: Final = r'^(\*|"[0-9a-f]{1,64}"( *, *"[0-9a-f]{1,64}")*)?$'
-_TAGS: Final = re.compile(r'\s*"([0-9a-f]{1,64})"\s*', re.ASCII)
+_TAG: Final = r'(W/)?"[!#-~\x80-\xff]*"'  # RFC 9110, section 8.8.3; of lists, section 5.6.1
+PATTERN: Final = rf"^(\*|[ \t,]*{_TAG}([ \t]*,[ \t,]*{_TAG})*[ \t,]*)?$"
+_TAGS: Final = re.compile(PATTERN)
+_VERSION: Final = re.compile(r'"([^"]*?)(?:-[a-z]+)?"')
 
 
 def etag(version: str) -> str:
@@ -42,10 +48,9 @@ def _versions(if_match: str) -> list[str]:
     """Return the versions that the header names; none stands for any. Raises Problem: 400 for anything else."""
     if if_match.strip() == ANY:
         return []
-    tags = [_TAGS.fullmatch(text) for text in if_match.split(",")]
-    if not all(tags):
+    if not _TAGS.fullmatch(if_match.strip()):
         raise Problem(MALFORMED, "If-Match must be an ETag that this API gave out, in its quotation marks.")
-    return [tag[1] for tag in tags if tag]
+    return _VERSION.findall(if_match)
 
 
 def _among(versions: list[str], current: str) -> str | None:

@@ -22,7 +22,7 @@ from weir.workers.audit import acting
 
 View = TypeVar("View", bound=Callable[..., Any])
 # Views declare headers through these defaults: `if_match: str = IF_MATCH`.
-IF_MATCH: Final[Any] = Header("", alias="If-Match", max_length=200, description="the ETag of what is to be changed")
+IF_MATCH: Final[Any] = Header("", alias="If-Match", max_length=2_000, description="the ETag of what is to be changed")
 # Only said in the document: ninja would refuse what does not fit as an invalid value, and not as a malformed request.
 IF_MATCH.json_schema_extra = {"pattern": etags.PATTERN}
 IDEMPOTENCY_KEY: Final[Any] = Header(

@@ -1,12 +1,12 @@
 """Lines that name no year have the one that the file's change and the order of lines allow; else they are a doubt."""
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.proportion import times_as_long
 from tests.unit.mail.evidence.test_formats import FORMATS, STRANGE_BY_THEMSELVES, others, saved
 from tests.unit.mail.evidence.test_verdicts import ACTIVE, ALL_DAY, AROUND, ATTEMPT, CLIENT, NAMED, SINCE
 from weir.workers.mail.evidence import reading
@@ -100,13 +100,24 @@ def test_a_file_that_the_next_one_goes_on_with_is_of_its_year(tmp_path: Path) ->
 
 
 def test_a_log_of_many_files_is_followed_from_its_last_one_to_its_first() -> None:
-    """Once: those of each hour of some weeks are not compared with one another again and again."""
-    found = {}
-    for hour in range(2_000):
-        file = LogFile(f"mail.log.{hour}", Path(), AT_ONCE, "mail.log")
-        begin = AT_ONCE + timedelta(hours=hour)
-        found[file] = Years(2026, begin, begin + timedelta(minutes=59), certain=hour == 1_999)
-    started = time.process_time()
-    years.go_on(found)
+    """Once: those of each hour of some weeks are not compared with one another again and again.
+
+    So it takes about as long as to follow a hundred logs that have a hundredth of its files.
+    """
+
+    def hourly(number: int) -> dict[LogFile, Years]:
+        found = {}
+        for hour in range(number):
+            file = LogFile(f"mail.log.{hour}", Path(), AT_ONCE, "mail.log")
+            begin = AT_ONCE + timedelta(hours=hour)
+            found[file] = Years(2026, begin, begin + timedelta(minutes=59), certain=hour == number - 1)
+        return found
+
+    found, short = hourly(2_000), [hourly(20) for _ in range(100)]
+
+    def follow_short() -> None:
+        for each in short:
+            years.go_on(each)
+
+    assert times_as_long(lambda: years.go_on(found), follow_short, 4) < 4
     assert all(known.certain for known in found.values())
-    assert time.process_time() - started < 1
