@@ -24,7 +24,7 @@ MALFORMED_ONES = ["0a1b", '"', '"0a1b', '"a" "b"', '"a""b"', 'w/"0a1b"', 'W/ "0a
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_tag_that_names_another_version_or_is_none_is_refused(exists: bool) -> None:  # noqa: FBT001
+def test_a_tag_that_names_another_version_or_is_none_is_refused(exists: bool) -> None:
     wrong = {**dict.fromkeys(OTHERS, CHANGED), **dict.fromkeys(MALFORMED_ONES, MALFORMED)}
     for if_match, kind in wrong.items():
         with pytest.raises(Problem) as refused:
