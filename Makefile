@@ -58,7 +58,7 @@ lint: install ## check style, types, the directions of imports, and that migrati
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet --no-header tests/unit/project/test_migration_files.py tests/unit/project/test_additive_migrations.py
 
-hooks: install ## have each commit checked as by `make lint`, and its subject's length
+hooks: install ## from now on, check each commit as `make lint` does, and its subject's length
 	$(BIN)/pre-commit install
 
 docs: install ## build the documentation as a site in build/docs; a warning is an error

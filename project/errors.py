@@ -111,10 +111,9 @@ def _database(error: Exception, rest: str) -> str:
 def _broker(error: Exception, rest: str) -> str:
     variables = ["REDIS_URL"] if isinstance(error, counters.RedisUnreachable) else ["CELERY_BROKER_URL", "REDIS_URL"]
     variable = next((name for name in variables if os.environ.get(name)), None)
-    if remedy := broker_link.remedy(error):
+    if remedy := broker_link.remedy(error, variable):
         server = _server(variable) if variable else "The embedded Valkey"
-        told = remedy.replace("its URL", variable or "its URL")
-        return f"{server} answers, and refuses what it is told ({_reason(error)}): {told}{rest}."
+        return f"{server} answers, and refuses what it is told ({_reason(error)}): {remedy}{rest}."
     if variable:
         return f"{_server(variable)} does not work ({_reason(error)}): check {variable}{rest}."
     if _takes_no_connections(embedded.valkey_socket(settings.EMBEDDED_HOME)):

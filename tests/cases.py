@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def case(name: str) -> Iterator[None]:
-    """Have pytest show the name with whatever fails in the block, even if the tested code raises the error."""
+    """Make pytest show the name with whatever fails in the block, even if the tested code raises the error."""
     try:
         yield
     except BaseException as failure:

@@ -36,12 +36,13 @@ NAMELESS: Final = (
 SILENT: Final = "it does not answer in time"  # used if the driver's error has no text
 
 
-# Errors with which Redis refuses a command, and what a person then does. The first class that matches counts.
+# Errors with which Redis refuses a command, and what a person then does; `{url}` is the name of the server's URL. The
+# first class that matches counts.
 _REMEDIES: Final[tuple[tuple[type[redis.exceptions.RedisError], str], ...]] = (
     (redis.exceptions.OutOfMemoryError, "raise its maxmemory, or delete what fills it; nothing of Weir's is lost"),
-    (redis.exceptions.ReadOnlyError, "have its URL name the primary: this is a replica"),
+    (redis.exceptions.ReadOnlyError, "set {url} to the primary: this is a replica"),
     (redis.exceptions.BusyLoadingError, "wait: it reads its data"),
-    (redis.exceptions.AuthenticationError, "correct the user and the password in its URL"),
+    (redis.exceptions.AuthenticationError, "correct the user and the password in {url}"),
     (redis.exceptions.NoPermissionError, "give its user the rights of docs/operations.md, Rights in Redis"),
     (redis.exceptions.ResponseError, "mend what it names, on its host: its log says more; no restart is needed"),
 )
@@ -176,13 +177,16 @@ def _noting_outages() -> Iterator[None]:
         raise BrokerUnreachable(_outage.reason, _outage.remedy) from error
 
 
-def remedy(error: BaseException | None) -> str:
-    """Return what to do about a refusal, which Kombu may have wrapped; "" if the broker did not answer."""
+def remedy(error: BaseException | None, url_name: str | None = None) -> str:
+    """Return what to do about a refusal, which Kombu may have wrapped; "" if the broker did not answer.
+
+    `url_name` is the variable that has the server's URL, by which the sentence then names the URL.
+    """
     while error:
         if str(error).startswith("MISCONF"):
             return _DISK_FULL
         for refusal, told in _REMEDIES:
             if isinstance(error, refusal):
-                return told
+                return told.format(url=url_name or "its URL")
         error = error.__cause__
     return ""

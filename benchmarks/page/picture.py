@@ -19,7 +19,10 @@ def content(figures: Mapping[str, Number], came: Mapping[str, str], image: str) 
             "|---|---|---|",
             *(_line(row) for row in found),
             "",
-            f"Both sides had work all the time, and {kills} times a process of each was killed (SIGKILL).",
+            (
+                "Both sides had work all the time. On each side, a process of every kind that does a job was killed "
+                f"(SIGKILL) {kills} times."
+            ),
             f"Measured on {came['day']} at commit {came['commit']}, on {came['machine']}.",
         ]
     )

@@ -44,7 +44,7 @@ def of(figures: Mapping[str, float]) -> list[Row]:
     number = {name.removeprefix("picture_"): round(value) for name, value in figures.items()}
     paced = {by: Said(who, number[f"{by}_early"], number[f"{by}_requests"], EARLY) for by, who in PACERS.items()}
     once = {by: _mailed(number, by, who) for by, who in MAILERS.items()}
-    counted = Said(COUNTER, number["published_wrong"], number["published_numbers"], WRONG)
+    counted = Said(COUNTER, number["peers_wrong"], number["peers_numbers"], WRONG)
     return [
         Row("Paced", ASKED["Paced"], list(paced.values()), _weir(number, "early", "requests", EARLY)),
         Row("Counted", ASKED["Counted"], [counted], _weir(number, "wrong", "numbers", WRONG)),

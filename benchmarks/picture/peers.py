@@ -1,4 +1,4 @@
-"""The side without Weir: what is published most often for Django and Celery, in its documented form.
+"""The side without Weir, the peers: what is published most often for Django and Celery, in its documented form.
 
 - Paced, `rate_limit`: Celery's `rate_limit`, with two workers. Celery's manual says that it limits each worker.
 - Paced, `lock`: before a request, a worker takes redis-py's `Lock` of the site, which expires after the interval
@@ -45,7 +45,7 @@ NOTHING_COMES_S: Final = 15.0  # then nobody sends any more
 class Peers:
     """The peers, each with processes of its own."""
 
-    name = "published"
+    name = "peers"
     pacers: Sequence[str] = (RATE_LIMIT, LOCK)
     mailers: Sequence[str] = (LOOP, TASK)
 
@@ -122,12 +122,12 @@ class Peers:
         rows = Notification.objects.filter(user_id__in=self._size.users).numbers()
         right = dict.fromkeys(self._size.users, 0) | dict(rows)
         wrong = sum(self._unread.number(user) != unread for user, unread in right.items())
-        yield Figure(name="picture_published_numbers", value=len(right), unit="numbers")
-        yield Figure(name="picture_published_wrong", value=wrong, unit="numbers")
+        yield Figure(name="picture_peers_numbers", value=len(right), unit="numbers")
+        yield Figure(name="picture_peers_wrong", value=wrong, unit="numbers")
 
 
 def empty() -> None:
-    """Delete all of the three jobs, and have Weir trust an empty Redis."""
+    """Delete what all three jobs have stored, and make Weir trust the empty Redis."""
     own_processes.empty()
     queues.empty()
     stores.empty()

@@ -124,7 +124,7 @@ def play(side: Side, size: Size, folder: Path) -> Iterator[Figure]:
 
 
 def _load(side: Side, programs: Programs, outside: Outside, size: Size) -> None:
-    """Have web code act, and kill at random while everybody works, until all kills are done, and all work once more."""
+    """Let web code act, and kill at random while everybody works, until all kills are done and all work again."""
     load, chance = Random(SEED), Random(SEED)  # noqa: S311  no secrets
     left, done = size.kills, dict.fromkeys(outside.done(), 0)
     kill_at, give_up_at = 0.0, time.monotonic() + START_S + size.kills * (SOON_S + size.kill_every_s)

@@ -32,7 +32,7 @@ ON_THE_WAY: Final = (EmailState.PENDING, EmailState.CLAIMED, EmailState.SENDING)
 def on(
     cluster: Cluster, hosts: str, *, owner: str = "postgres", role: str = "postgres", **options: str
 ) -> Iterator[None]:
-    """Have this process, and the cluster's, use the database at these hosts, and the cluster's Redis.
+    """Let this process, and the cluster's, use the database at these hosts, and the cluster's Redis.
 
     Tables are made as `owner`, and used as `role`.
     """

@@ -101,7 +101,7 @@ class Chain:
         return [first, *first.children(recursive=True)]
 
     def query(self, *statements: str) -> None:
-        """Have PostgreSQL do something, whatever its sessions may do by default."""
+        """Let PostgreSQL do something, whatever its sessions may do by default."""
         execute(self.sockets, *statements)
 
     def broker(self) -> redis.Redis:
@@ -199,7 +199,7 @@ class Chain:
 
     @contextmanager
     def limited_fetcher(self, which: int, soft: int) -> Iterator[None]:
-        """Have the running fetcher, also one that is started meanwhile, have another soft limit within a block."""
+        """Give the running fetcher, also one that is started meanwhile, another soft limit within a block."""
         process = psutil.Process(self.pid("fetcher"))
         before, hard = process.rlimit(which)
         process.rlimit(which, (soft, hard))

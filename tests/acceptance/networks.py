@@ -43,7 +43,7 @@ class Network:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Have this thread, and all that it starts meanwhile, be in it. Only root can."""
+        """Put this thread, and all that it starts meanwhile, into it. Only root can."""
         with Path("/proc/thread-self/ns/net").open() as before, Path(f"/proc/{self.pid}/ns/net").open() as there:
             _enter(there)
             try:
@@ -52,7 +52,7 @@ class Network:
                 _enter(before)
 
     def set_up(self, *lines: str) -> None:
-        """Have `ip` do this, line by line; raises Unavailable, with its words, where it cannot."""
+        """Let `ip` do this, line by line; raises Unavailable, with its words, where it cannot."""
         done = subprocess.run(
             [*self.enter, "ip", "-batch", "-"], input="\n".join(lines), capture_output=True, check=False, text=True
         )

@@ -21,7 +21,7 @@ PASSED = timedelta(minutes=30)
 
 
 def let_time_pass() -> None:
-    """Have all that happened half an hour further in the past: the rollup trails by minutes."""
+    """Move all that happened half an hour further into the past: the rollup trails by minutes."""
     with transaction.atomic():
         Watermark.objects.update(rolled_until=F("rolled_until") - PASSED)
         Minute.objects.all().delete()
@@ -38,7 +38,7 @@ def let_time_pass() -> None:
 
 
 def roll_up(cluster: Cluster) -> None:
-    """Have a worker roll up what is past."""
+    """Let a worker roll up what is past."""
     let_time_pass()
     with app.connection_for_write(f"redis+socket://{embedded.valkey_socket(cluster.broker_home)}") as broker:
         app.send_task(task_names.ROLL_UP, connection=broker)

@@ -61,7 +61,7 @@ class Processes:
         self._running.remove(process)
 
     def finish(self) -> None:
-        """Have all others end by themselves."""
+        """Let all others end by themselves."""
         self.stop.touch()
         for process in self._running:
             process.join(END_WITHIN_S)
@@ -93,7 +93,7 @@ def goes_on(stop: Path) -> bool:
 def die_around(
     owner: Any, name: str, when: str, counts: Callable[[tuple[Any, ...], Any], object] = lambda *_: True
 ) -> None:
-    """Have this process die "before" or "after" it calls this function, if the call counts.
+    """Let this process die "before" or "after" it calls this function, if the call counts.
 
     `counts` is asked with the positional arguments and the result, which is None before.
     """

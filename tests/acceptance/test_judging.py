@@ -49,13 +49,13 @@ def run(transactional_db: None, settings: Settings) -> Run:  # noqa: ARG001  the
 
 
 def finished() -> list[str]:
-    """Have all fetches be done; returns their URLs."""
+    """Set all fetches to `done`; returns their URLs."""
     Fetch.objects.update(state=FetchState.DONE, status_code=200, finished_at=Now())
     return list(Fetch.objects.values_list("url", flat=True))
 
 
 def sent() -> list[Email]:
-    """Have all e-mails be sent, and return them."""
+    """Set all e-mails to `sent`, and return them."""
     Email.objects.update(state=EmailState.SENT, sent_at=Now(), ended_at=Now())
     return list(Email.objects.all())
 

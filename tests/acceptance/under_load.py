@@ -44,7 +44,7 @@ class Web:
 
     @contextmanager
     def working(self) -> Iterator["Web"]:
-        """Have it work, and raise what was no error of the database."""
+        """Let it work, and raise what was no error of the database."""
         thread = threading.Thread(target=self._work, name="web", daemon=True)
         thread.start()
         try:
@@ -180,7 +180,7 @@ def run(
     names: Sequence[str] = NAMES,
     celery: Sequence[str] = CELERY,
 ) -> Run:
-    """Have the cluster work under load, and so many faults happen; each is over when `fault` returns.
+    """Let the cluster work under load, and so many faults happen; each is over when `fault` returns.
 
     `mend` prepares the next one, once all ways have gone on. `names` are those of the processes, and `celery` is as for
     the cluster. Prints the figures.

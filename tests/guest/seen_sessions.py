@@ -76,7 +76,7 @@ class Sessions(TransactionTestCase):
         assert shown()[:2] == ["1min", "1min"]
 
     def worker(self, *queues: str) -> None:
-        """Have a worker of these queues be set up."""
+        """Set up a worker of these queues."""
         app.amqp.queues.select([*queues])
         self.addCleanup(app.amqp.__dict__.pop, "queues", None)
         celeryd_after_setup.send(sender="guest@here", instance=SimpleNamespace(app=app), conf=app.conf)

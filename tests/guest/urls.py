@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 
 def open_to_other_origins(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Have browsers hand answers on to scripts of other origins, as packages do for that."""
+    """Let browsers hand answers on to scripts of other origins, as packages do for that."""
 
     def opened(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

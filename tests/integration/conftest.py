@@ -61,21 +61,21 @@ InThreads = Callable[[int, Callable[[int], Any]], list[Any]]
 
 @pytest.fixture(autouse=True)
 def _no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have this process know of no outage of the broker, and of no overload, that another test met."""
+    """Make this process forget outages of the broker, and overloads, that another test met."""
     broker_link.forget_outage()
     monkeypatch.setattr(dispatching, "_overload", dispatching.Overload())
 
 
 @pytest.fixture(autouse=True)
 def near_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have round trips to PostgreSQL count as short, however busy the machine is: the tests of graces are exact."""
+    """Make round trips to PostgreSQL count as short, however busy the machine is: the tests of graces are exact."""
     monkeypatch.setattr(RoundTrips, "expected_s", lambda _round_trips: 0.0)
     monkeypatch.setattr(Reservation, "is_too_short", lambda _reservation: False)
 
 
 @pytest.fixture(autouse=True)
 def _nothing_held(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Have this process forget the runs that a test's callers of `throttle` held: their rows are gone."""
+    """Make this process forget the runs that a test's callers of `throttle` held: their rows are gone."""
     yield
     with django_db_blocker.unblock():
         held.close()
@@ -97,7 +97,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 
 @pytest.fixture
 def long_lookahead(settings: Settings) -> None:
-    """Have dispatch reserve a minute ahead, so that no slot passes while a test is held up."""
+    """Let dispatch reserve a minute ahead, so that no slot passes while a test is held up."""
     settings.WEIR_LOOKAHEAD = 60.0
 
 
@@ -292,7 +292,7 @@ def database_now() -> datetime:
 
 @contextmanager
 def waiting_for_nobody() -> Iterator[None]:
-    """Have what would wait for somebody else's lock fail."""
+    """Make what would wait for somebody else's lock fail."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '2s'")
         try:

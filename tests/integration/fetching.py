@@ -59,7 +59,7 @@ def reserve_all() -> list[int]:
 
 
 def running(count: int = 1, *, rate: str = "10/s", on_done: str | None = None) -> list[Job]:
-    """Have fetches that a fetcher holds, and return its jobs; a busy machine may claim them late."""
+    """Create fetches that a fetcher holds, and return its jobs; a busy machine may claim them late."""
     site_settings.set_rate(SITE, rate, grace=timedelta(seconds=10))
     request_fetches([f"https://{SITE}/{number}" for number in range(count)], on_done=on_done)
     assert dispatch() == count

@@ -63,7 +63,7 @@ def rows_read_by(text: str, *tables: str, parameters: dict[str, object] | None =
 
 
 def believe_empty(table: str) -> None:
-    """Have PostgreSQL plan as if the table had been vacuumed while it was empty, as a queue is at night.
+    """Make PostgreSQL plan as if the table had been vacuumed while it was empty, as a queue is at night.
 
     Until the next ANALYZE it expects one row, however many there are.
     """

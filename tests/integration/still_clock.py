@@ -28,7 +28,7 @@ class StillClock:
         self.move_to(0.0)
 
     def move_to(self, at: float) -> None:
-        """Have it be so many seconds after the beginning."""
+        """Set the time to so many seconds after the beginning."""
         now = self.stopped_at + timedelta(seconds=at)
         with connection.cursor() as cursor:
             cursor.execute("SELECT set_config('still.now', %s, false)", [now.isoformat()])

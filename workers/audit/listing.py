@@ -58,7 +58,7 @@ def last_reasons(action: str) -> list[str]:
 
 
 def as_data(entry: Entry) -> dict[str, Any]:
-    """Return an entry as data that JSON can express."""
+    """Return an entry as data that JSON can express, also as the columns of the export."""
     fields = ("actor", "door", "action", "target", "why", "before", "after", "correlation_id")
     return {"id": entry.pk, "at": entry.at.isoformat(), **{name: getattr(entry, name) for name in fields}}
 

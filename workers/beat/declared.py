@@ -55,7 +55,7 @@ def faults(app: Any) -> Iterator[str]:  # noqa: ANN401  Celery's own have no typ
         if kind not in {schedule, crontab, solar}:
             yield (
                 f"beat_schedule: {name} has a schedule of the class {kind.__module__}.{kind.__qualname__}, and Weir's "
-                "beat knows those of Celery alone: write an interval or a crontab, and have the task look for the rest."
+                "beat knows those of Celery alone: write an interval or a crontab, and let the task look for the rest."
             )
         elif entry.get("relative") or getattr(made, "relative", False):
             yield f"beat_schedule: {name} is relative, which Weir's beat does not know: write a crontab."

@@ -12,6 +12,7 @@ from weir.conf import settings
 from weir.ratelimit.site_names import as_argument
 from weir.workers import schedule, ticks
 from weir.workers.cli.terminal import span
+from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
 from weir.workers.overview.locks import LockHolder
 from weir.workers.overview.overview import LATE_S, MOST, Numbers, Overview
 from weir.workers.processes import kinds
@@ -32,7 +33,6 @@ NEEDED: Final = {  # for each kind of process: its name, and what does not happe
 RUNBOOKS: Final = {"beat": "WeirBeatSilent", "fetcher": "WeirNoFetcher", "mailer": "WeirNoMailer"}
 LONGEST_REPLY: Final = 200  # characters of a mail server's reply
 MOST_NAMED: Final = 5  # how many silent processes have a sentence of their own
-CALLED_AGAIN: Final = "define this task, and restart the workers of its queue: it is called again every five minutes"
 
 
 class TargetKind(Enum):

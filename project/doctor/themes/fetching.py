@@ -14,7 +14,7 @@ from weir.workers.fetches.addresses import TRANSLATED
 
 DNS_WITHIN_S = 3.0
 EXAMPLE = "example.com"
-SITES = 2  # whose hosts are looked up
+MOST_SITES = 2  # whose hosts are tried before EXAMPLE
 # Networks to which URLs of strangers should not lead: this host, and servers that tell passwords of its cloud.
 INNERMOST = [ip_network(text) for text in ("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")]
 WIDEST_V4, WIDEST_V6 = 8, 16  # prefix lengths; a network with a shorter prefix is too large to be one's own
@@ -24,7 +24,7 @@ Network = IPv4Network | IPv6Network
 
 
 def names(hosts: Sequence[str], look_up: Callable[[str], str]) -> Verdict:
-    """Judge whether names are looked up; `look_up` raises OSError for a host that has no address.
+    """Judge whether names can be resolved; `look_up` raises OSError for a host that has no address.
 
     A host that somebody has misspelt has none: one that has an address is enough.
     """
@@ -37,7 +37,7 @@ def names(hosts: Sequence[str], look_up: Callable[[str], str]) -> Verdict:
         else:
             return good("; ".join([found, *(f"{other} has no address" for other in unknown)]) + ".")
     told = ", ".join(f"{host} ({error})" for host, error in unknown.items())
-    return warning(f"No name is looked up, neither of {told}: check this host's DNS, /etc/resolv.conf.")
+    return warning(f"None of these names could be resolved: {told}: check this host's DNS, /etc/resolv.conf.")
 
 
 def networks(allowed: Sequence[Network]) -> Sequence[Verdict]:
@@ -76,7 +76,7 @@ def _hosts() -> list[str]:
     """Return the hosts of the sites with the latest `next_start`, and EXAMPLE."""
     sites = Site.objects.filter(name__regex=r"^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]+$").order_by("-next_start")
     try:
-        return [*sites.values_list("name", flat=True)[:SITES], EXAMPLE]
+        return [*sites.values_list("name", flat=True)[:MOST_SITES], EXAMPLE]
     except Error:
         return [EXAMPLE]
 

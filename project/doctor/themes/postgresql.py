@@ -84,7 +84,7 @@ def version(server: ServerState) -> Verdict:
 def writes(server: ServerState) -> Verdict:
     """Judge whether rows can be written."""
     if server.is_standby:
-        return wrong("This server is a standby, which takes no writes: have DATABASE_URL name the primary.")
+        return wrong("This server is a standby, which takes no writes: set DATABASE_URL to the primary.")
     if server.is_read_only:
         return wrong("Transactions are read-only here: set default_transaction_read_only to off for the role.")
     return good("It takes writes.")

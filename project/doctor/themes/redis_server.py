@@ -43,7 +43,7 @@ def version(info: Info) -> Verdict:
 def writes(info: Info) -> Verdict:
     """Judge whether the server takes writes."""
     if info.get("role") != "master":
-        return wrong("It is a replica, which takes no writes: have the URL name the primary.")
+        return wrong("It is a replica, which takes no writes: set its URL to the primary.")
     failed = [
         what
         for field, what in (("rdb_last_bgsave_status", "its snapshot"), ("aof_last_write_status", "its log"))

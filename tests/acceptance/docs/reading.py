@@ -108,7 +108,7 @@ class Reader:
                 pytest.fail(f"{block.name} cannot be run: say in which file it stands, or list it in NOT_RUN.")
 
     def _name_servers(self) -> None:
-        """Have the environment name servers, as a reader's does who has some; what ran on others is stopped."""
+        """Let the environment name servers, as a reader's does who has some; what ran on others is stopped."""
         if self._newcomer.terminal_of(UP):
             self._newcomer.stop_all()
         home = self._newcomer.notes / "servers"

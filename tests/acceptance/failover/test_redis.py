@@ -31,7 +31,7 @@ def servers(tmp_path: Path) -> Iterator[Valkeys]:
 
 
 def use(cluster: Cluster, settings: Settings, url: str) -> None:
-    """Have the cluster and this process use a Redis, with our prefix."""
+    """Let the cluster and this process use a Redis, with our prefix."""
     cluster.environment |= {"REDIS_URL": url, "WEIR_REDIS_PREFIX": PREFIX}
     settings.REDIS_URL, settings.WEIR_REDIS_PREFIX = url, PREFIX
     all_jobs.forget()

@@ -57,7 +57,7 @@ def replica(request: pytest.FixtureRequest, cluster: Cluster, monkeypatch: pytes
 
 
 def ask(base: str, secret: str, title: str) -> tuple[int, str | None]:
-    """Have a program notify a user over the API; returns the status, and whether the answer is given again."""
+    """Let a program notify a user over the API; returns the status, and whether the answer is given again."""
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "Idempotency-Key": title}
     body = json.dumps({"users": [7], "kind": "k", "title": title}).encode()
     with urlopen(Request(f"{base}/api/v1/notifications", body, headers), timeout=30) as answer:  # noqa: S310  ours

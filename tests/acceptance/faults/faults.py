@@ -46,7 +46,7 @@ class Target(Protocol):
         """Return PostgreSQL's processes, the first one first."""
 
     def query(self, *statements: str) -> None:
-        """Have PostgreSQL do something, as `execute`."""
+        """Let PostgreSQL do something, as `execute`."""
 
 
 class KillableTarget(Target, Protocol):
@@ -85,7 +85,7 @@ def fault(
 
 
 def execute(sockets: Path, *statements: str) -> None:
-    """Have PostgreSQL do something as superuser, whatever its sessions may do by default."""
+    """Let PostgreSQL do something as superuser, whatever its sessions may do by default."""
     with psycopg.connect(host=str(sockets), user="postgres", dbname=NAME, autocommit=True) as session:
         session.execute("SET default_transaction_read_only = off")
         for statement in statements:
@@ -94,7 +94,7 @@ def execute(sockets: Path, *statements: str) -> None:
 
 @contextmanager
 def stopped(*processes: psutil.Process) -> Iterator[None]:
-    """Stop processes, the first one first, and have them go on. Those that end meanwhile are left alone."""
+    """Stop processes, the first one first, and let them go on. Those that end meanwhile are left alone."""
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.suspend()
@@ -129,14 +129,14 @@ def frozen(target: Target, kind: str) -> Iterator[None]:
 
 @fault("Redis is frozen")
 def redis_frozen(target: Target) -> Iterator[None]:
-    """Have nobody answer what the kernel takes for Redis."""
+    """Let nobody answer what the kernel takes for Redis."""
     with stopped(valkey_process(target)):
         yield
 
 
 @fault("Redis is full")
 def redis_full(target: Target) -> Iterator[None]:
-    """Have no room for anything in Redis."""
+    """Leave no room for anything in Redis."""
     with target.broker() as client:
         client.config_set("maxmemory", 1)
         try:
@@ -175,7 +175,7 @@ def postgres_killed(target: KillableTarget) -> Iterator[None]:
 
 @fault("PostgreSQL is read-only")
 def postgres_read_only(target: Target) -> Iterator[None]:
-    """Have new transactions of all sessions be able to read only."""
+    """Make new transactions of all sessions read-only."""
     reload = "SELECT pg_reload_conf()"
     target.query("ALTER SYSTEM SET default_transaction_read_only = on", reload)
     try:

@@ -51,7 +51,7 @@ class Host:
         return self.server._processes()
 
     def query(self, *statements: str) -> None:
-        """Have PostgreSQL do something, whatever its sessions may do by default."""
+        """Let PostgreSQL do something, whatever its sessions may do by default."""
         faults.execute(self.sockets, *statements)
 
     def kill_postgres(self) -> None:
@@ -92,7 +92,7 @@ def killed_for_memory(host: Host, name: str) -> Iterator[None]:
 
 @fault("a child of {1} killed (as by OOM)", lasts_s=5)
 def child_killed_for_memory(host: Host, name: str) -> Iterator[None]:
-    """Have the kernel choose a process of a pool, that is at work."""
+    """Kill a process of a pool that is at work, as the kernel may choose it."""
     first = psutil.Process(host.pid(name))
     wait_for(first.children, 10, f"children of {name}")
     first.children()[0].kill()
@@ -101,7 +101,7 @@ def child_killed_for_memory(host: Host, name: str) -> Iterator[None]:
 
 @fault("{1} hangs half-open", lasts_s=20)
 def hung(host: Host, server: str) -> Iterator[None]:
-    """Have the line to a server take what is sent, and hand over nothing."""
+    """Let the line to a server take what is sent, and hand over nothing."""
     line = host.lines[server]
     line.hangs = True
     try:
@@ -112,7 +112,7 @@ def hung(host: Host, server: str) -> Iterator[None]:
 
 @fault("200 ms delay, 1 % loss to both", lasts_s=30)
 def slow(host: Host) -> Iterator[None]:
-    """Have servers be far away, and packets be lost."""
+    """Move servers far away, and lose packets."""
     lines = host.lines.values()
     for line in lines:
         line.round_trip_s, line.lost_share = 0.2, 0.01

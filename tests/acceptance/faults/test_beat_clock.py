@@ -168,7 +168,7 @@ def test_no_step_of_its_hosts_clock_holds_up_beat(cluster: Cluster, tmp_path: Pa
 
 
 def _step_at(moment: str, beats: Beats) -> float:
-    """Have all beats live until this moment, and step their clocks; returns when they are to send at the latest."""
+    """Let all beats live until this moment, and step their clocks; returns when they are to send at the latest."""
     beats.start("beat", wrong=moment == "starts")
     beats.wait("beat", "beat_holds_lease")
     if moment == "has the lease":
@@ -208,7 +208,7 @@ def _databases(count: int) -> Iterator[list[str]]:
 
 
 def _schedule_users_tasks() -> datetime:
-    """Have tasks at each hour of half a day; returns when the one is due that is to be sent next."""
+    """Schedule tasks at each hour of half a day; returns when the one is due that is to be sent next."""
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     due = now + timedelta(minutes=2)
     _daily(OVERDUE, now - timedelta(minutes=1), ran_days_ago=1)

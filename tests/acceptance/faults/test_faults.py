@@ -122,7 +122,7 @@ def answers(url: str) -> bool:
 
 
 def went_by(host: Host, fault: Fault) -> Told:
-    """Have a fault hit everything under load, and wait until all goes on."""
+    """Let a fault hit everything under load, and wait until all goes on."""
     load = host.load
     load.top_up()
     load.wait_until_calm()

@@ -67,13 +67,13 @@ def every(stage: Stage) -> list[Fault]:
 
 @fault("Redis is emptied (FLUSHALL)")
 def redis_emptied(stage: Stage) -> Iterator[None]:
-    """Have Redis forget all it had, at once."""
+    """Let Redis forget all it had, at once."""
     stage.broker().flushall()
     yield
 
 
 @fault("the mail server is frozen")
 def mail_server_frozen(stage: Stage) -> Iterator[None]:
-    """Have nobody answer what the kernel takes for the mail server."""
+    """Let nobody answer what the kernel takes for the mail server."""
     with faults.stopped(psutil.Process(stage.mails.pid)):
         yield

@@ -167,7 +167,7 @@ class Stage:
         return self.server._processes()
 
     def query(self, *statements: str) -> None:
-        """Have PostgreSQL do something, whatever its sessions may do by default; wait for it where it recovers."""
+        """Let PostgreSQL do something, whatever its sessions may do by default; wait for it where it recovers."""
         self.asked(lambda: faults.execute(self.sockets, *statements))
 
     def asked(self, question: Callable[[], Answer]) -> Answer:

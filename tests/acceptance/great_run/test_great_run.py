@@ -92,7 +92,7 @@ def run(stage: Stage, kills: Kills, faults: FaultSchedule, judge: Judge) -> None
 
 
 def lull(stage: Stage, judge: Judge) -> float:
-    """Have web code rest until all numbers are right; returns after how many seconds."""
+    """Let web code rest until all numbers are right; returns after how many seconds."""
     stage.crowd.kill_all("producer", "holder")
     began = time.monotonic()
     judge.must(lambda: not judge.wrong(), RESTS_WITHIN_S, "numbers become right")
@@ -102,7 +102,7 @@ def lull(stage: Stage, judge: Judge) -> float:
 
 
 def come_to_rest(stage: Stage, judge: Judge) -> float:
-    """Have web code end, and wait until nothing is unfinished; returns after how many seconds."""
+    """Let web code end, and wait until nothing is unfinished; returns after how many seconds."""
     stage.crowd.kill_all("producer", "holder")
     began = time.monotonic()
     judge.must(lambda: not any(judge.unfinished().values()), RESTS_WITHIN_S, "all comes to rest")

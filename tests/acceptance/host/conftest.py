@@ -40,7 +40,7 @@ class World:
     valkey: Valkey
 
     def place(self, number: str, **sent: str) -> tuple[int, object]:
-        """Have Ada place an order; return the status and the answer of the view."""
+        """Let Ada place an order; return the status and the answer of the view."""
         url = self.sites.url(0, f"/invoices/{number}")
         return self.mysite.ask(
             "/orders/", **{"customer": "ada", "number": number, "invoice_url": url, "card": "good", **sent}
@@ -110,7 +110,7 @@ def world(wheel: Path, tmp_path_factory: pytest.TempPathFactory, embedded_server
 
 @contextmanager
 def database() -> Iterator[None]:
-    """Have an empty database for the project, and none afterwards."""
+    """Provide an empty database for the project, and none afterwards."""
     with psycopg.connect(host=PLACE, user=embedded.DATABASE_USER, dbname="postgres", autocommit=True) as session:
         drop = f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)"
         session.execute(drop)

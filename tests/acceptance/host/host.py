@@ -117,7 +117,7 @@ class Host:
         return [self.type(command.typed) for command in pages.commands(block)]
 
     def write_what_uses_weir(self) -> None:
-        """Have the team write its view, its task, its e-mail and its tests."""
+        """Let the team write its view, its task, its e-mail and its tests."""
         shutil.copytree(HERE / "added", self.folder, dirs_exist_ok=True)
         settings = self.folder / "mysite" / "settings.py"
         settings.write_text(settings.read_text() + SITES_ARE_HERE)

@@ -77,7 +77,7 @@ def evil() -> Iterator[Evil]:
 
 
 def opened(web: Web, page: Page, html: str) -> tuple[str, Frame]:
-    """Have the e-mail this HTML, and open its frame on its page; returns the page's URL, and the frame."""
+    """Give the e-mail this HTML, and open its frame on its page; returns the page's URL, and the frame."""
     email = web.rows.rendered
     web.write(f"UPDATE weir_mail_rendering SET content = '\\x{transmitted(html).hex()}' WHERE email_id = {email}")
     page.goto(f"/emails/{email}/")

@@ -96,7 +96,7 @@ class Terminal:
         return words in self.text
 
     def press_ctrl_c(self) -> None:
-        """Have the terminal send SIGINT to all that runs in its foreground."""
+        """Let the terminal send SIGINT to all that runs in its foreground."""
         os.write(self._ours, b"\x03")
 
     def is_as_before(self) -> bool:

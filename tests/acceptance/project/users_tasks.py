@@ -7,5 +7,5 @@ from celery import shared_task
 
 @shared_task(name="tests.takes_a_second")
 def takes_a_second() -> None:
-    """Have a worker busy."""
+    """Keep a worker busy."""
     time.sleep(1)

@@ -36,7 +36,7 @@ def end(*_signal: object) -> None:
 
 
 def fetch(rates: dict[str, int], name: str, number: int) -> int:
-    """Have each site have work for a while; returns how many URLs were asked for."""
+    """Give each site work for a while; returns how many URLs were asked for."""
     waiting = Counter(Fetch.objects.unfinished().values_list("site__name", flat=True))
     urls = [
         f"http://{site}/ok/{name}-{number}-{place}"

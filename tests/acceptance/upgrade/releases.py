@@ -110,7 +110,7 @@ class Process:
             return 0
 
     def end(self) -> None:
-        """Have it end in order."""
+        """Let it end in order."""
         self.process.send_signal(signal.SIGTERM)
         orderly = -signal.SIGTERM if self.kind == WEB else 0  # uvicorn ends by the signal, when all is done
         assert self.process.wait(ENDS_WITHIN_S) == orderly, f"{self.log} says why it ended otherwise"
@@ -171,7 +171,7 @@ class Fleet:
         return sorted((json.loads(line) for line in lines if line.startswith('{"at"')), key=lambda line: line["at"])
 
     def end(self, *kinds: str) -> None:
-        """Have all processes of these kinds end in order."""
+        """Let all processes of these kinds end in order."""
         for process in [running for running in self.running if running.kind in kinds]:
             self._end(process)
 

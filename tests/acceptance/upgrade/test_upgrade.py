@@ -52,7 +52,7 @@ class Upgrade:
         self.hold(f"all of {version.name}")
 
     def hold(self, step: str) -> None:
-        """Have each job make progress for a while."""
+        """Let each job make progress for a while."""
         self.steps.append((time.time(), step))
         goal = [number + 1 for number in progress(self)]
         until = time.monotonic() + HOLD_S
@@ -135,7 +135,7 @@ def test_the_page_has_this_order() -> None:
 
 
 def look(version: Release) -> None:
-    """Have its commands read what the other version has written."""
+    """Let its commands read what the other version has written."""
     for command in LOOKS:
         version.manage(*command.split(), statuses={0, 1})  # 1: something needs a person
 

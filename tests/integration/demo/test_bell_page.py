@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @contextmanager
 def page_there(is_there: bool) -> Iterator[Client]:
-    """Have the project's URLs be those of embedded servers, or of others."""
+    """Load the project's URLs as with embedded servers, or as with others."""
     with override_settings(WEIR_DEMO_PAGE=is_there):
         _read_urls()
         yield Client()

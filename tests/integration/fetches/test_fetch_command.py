@@ -436,7 +436,7 @@ def looking(between_looks: Callable[[Callable[[], None]], None], monkeypatch: py
 
 
 def fail(attempt: int) -> Callable[[], object]:
-    """Have an attempt have failed, so that the next one is due a minute later."""
+    """Store that an attempt failed, so that the next one is due a minute later."""
     return lambda: Fetch.objects.filter(is_robots=False).update(
         attempts=attempt, error="no route", not_before=Now() + timedelta(minutes=1)
     )

@@ -24,6 +24,7 @@ from weir.workers.fetches.reports.fetch_list import fetch_list
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 BODY = bytes(range(256))
+NEVER_OR_PURGED = "no fetch was given this number (a transaction that rolls back leaves a gap), or it was purged"
 NEWEST = "`manage.py fetches` lists the newest."
 
 
@@ -157,7 +158,7 @@ def test_what_has_no_body_is_refused_with_the_reason(done: int, settings: Settin
         ([waiting, "--body"], f"Fetch {waiting} has no body: it is queued."),
         ([robots, "--body"], f"Fetch {robots} has no body: it is a robots.txt that Weir itself asks for."),
         ([done, "--body", "--json"], "Give --body or --json: not both."),
-        ([done + 99], f"There is no fetch {done + 99}: its number was left out, or it was purged. {NEWEST}"),
+        ([done + 99], f"There is no fetch {done + 99}: {NEVER_OR_PURGED}. {NEWEST}"),
     ):
         with pytest.raises(CommandError) as refusal:
             told(*arguments)

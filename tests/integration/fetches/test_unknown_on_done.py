@@ -19,7 +19,7 @@ from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done import calls, unknown
-from weir.workers.fetches.reports.why import CALLED_AGAIN, why
+from weir.workers.fetches.reports.why import why
 from weir.workers.fetches.retrying import retry_failed
 from weir.workers.recovery.signals import postgresql_clock_stepped
 
@@ -47,13 +47,13 @@ class Consumer:
         self.did.append(Fetch.objects.filter(on_done_again_at__isnull=False).count())
 
     def gets(self, headers: dict[str, Any] | None) -> "Consumer":
-        """Have it get a message with these headers."""
+        """Let it get a message with these headers."""
         self.on_unknown_task(None, SimpleNamespace(headers=headers), KeyError())
         return self
 
 
 def ended(on_done: str = TASK) -> Fetch:
-    """Have a fetch that ended a while ago, and that called its task."""
+    """Create a fetch that ended a while ago, and that called its task."""
     fetch = request_fetch("not a URL", on_done=on_done)
     Fetch.objects.filter(pk=fetch.pk).update(finished_at=database_now() - HOUR)
     return Fetch.objects.get(pk=fetch.pk)
@@ -65,7 +65,7 @@ def called(fetch: Fetch) -> dict[str, Any]:
 
 
 def due(*fetches: Fetch) -> None:
-    """Have the time of their kept calls come."""
+    """Make their kept calls due."""
     Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches]).update(on_done_again_at=database_now())
 
 
@@ -90,7 +90,7 @@ def test_fetches_why_names_the_task_and_when_it_is_called_again() -> None:
     fetch = ended()
     Consumer().gets(called(fetch))
     _, kept = why(fetch.pk).blockers
-    assert (kept.kind, TASK in kept.text, kept.remedy) == ("on_done", True, CALLED_AGAIN)
+    assert (kept.kind, TASK in kept.text, kept.remedy) == ("on_done", True, unknown.CALLED_AGAIN)
     assert kept.until == Fetch.objects.get().on_done_again_at
 
 

@@ -37,7 +37,7 @@ class Past:
         return self.began + timedelta(minutes=minutes)
 
     def fill(self, minutes: int, each: int, seed: int = 1) -> None:
-        """Have so many slots and ended fetches in each of these minutes, of all kinds, at some sites."""
+        """Create so many slots and ended fetches in each of these minutes, of all kinds, at some sites."""
         dice = random.Random(seed)  # noqa: S311  the same rows each time
         sites = list(Site.objects.filter(name__in=INTERVALS).order_by("name"))
         starts = [self.at(minute + dice.random()) for minute in range(minutes) for _ in range(each)]
@@ -76,7 +76,7 @@ def past(transactional_db: None) -> Past:  # noqa: ARG001  must come first
 
 
 def began_ago(ago: timedelta) -> Past:
-    """Have a history that began so long ago."""
+    """Create a history that began so long ago."""
     began = database_now().replace(second=0, microsecond=0) - ago
     Watermark.objects.update_or_create(id=1, defaults={"rolled_until": began, "epoch": 0})
     return Past(began)

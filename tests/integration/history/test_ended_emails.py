@@ -36,7 +36,7 @@ def begun() -> Email:
 
 
 def recorded(outcome: EmailOutcome) -> Email:
-    """Have an attempt end so, and write that its end was an hour ago."""
+    """End an attempt like this, and write that it ended an hour ago."""
     email = begun()
     assert leases.record(email, outcome)
     Email.objects.filter(ended_at__isnull=False).update(ended_at=Now() - timedelta(hours=1))

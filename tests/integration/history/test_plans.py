@@ -38,7 +38,7 @@ TABLES = ("weir_ratelimit_slot", "weir_fetches_fetch", "weir_mail_email", "weir_
 
 @pytest.fixture(scope="module")
 def hours(shared_rows: None) -> None:  # noqa: ARG001  must come first
-    """Have hours of slots, fetches and e-mails."""
+    """Create slots, fetches and e-mails of several hours."""
     with connection.cursor() as cursor:
         cursor.execute(ROWS, {"all": HOURS * 60 * EACH, "each": EACH})
         cursor.execute(

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def rolled_up(past: Past) -> Past:
-    """Have a used slot in each minute of the last forty, at one site."""
+    """Create a used slot in each minute of the last forty, at one site."""
     site = Site.objects.get(name="b.example")
     starts = [past.at(minute) for minute in range(40)]
     Slot.objects.bulk_create(

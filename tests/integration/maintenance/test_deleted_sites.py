@@ -54,7 +54,7 @@ def site(name: str = A) -> Site:
 
 
 def create(name: str = A, **columns: Any) -> Site:
-    """Have a site that a fetch has created, with these columns."""
+    """Create a site as a fetch does, with these columns."""
     create_sites([name])
     Site.objects.filter(name=name).update(**columns)
     return site(name)

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def take_in_hand(fetch: Fetch) -> None:
-    """Have the fetcher that holds the fetch note that it has this one in hand."""
+    """Let the fetcher that holds the fetch note that it has this one in hand."""
     assert store.take_in_hand(fetch_id=fetch.pk, slot_id=fetch.slot_id or 0)
 
 

@@ -34,7 +34,7 @@ def site() -> Site:
 def ended(
     site: Site, age: timedelta, count: int = 1, state: FetchState = FetchState.DONE, *, body: bool = True
 ) -> list[Fetch]:
-    """Have fetches that ended that long ago."""
+    """Create fetches that ended that long ago."""
     fetches = Fetch.objects.bulk_create(
         Fetch(url="u", site=site, state=state, finished_at=database_now() - age, status_code=200, error="e")
         for _ in range(count)

@@ -56,7 +56,7 @@ def running(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None
 
 
 def expire() -> None:
-    """Have every lease run out, and every slot lie as far back."""
+    """Let every lease run out, and move every slot as far back."""
     Fetch.objects.update(lease_until=F("lease_until") - HOUR)
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
 
@@ -180,7 +180,7 @@ def test_an_overlooked_site_is_activated_and_dispatched(messages: list[Message])
 
 
 def ended(*, seconds_ago: float, called: bool = False) -> Fetch:
-    """Have a fetch that ended that long ago, and whose call was not noted."""
+    """Create a fetch that ended that long ago, and whose call was not noted."""
     fetch = request_fetch(URL, on_done=ARRIVED)
     cancel(fetch.pk)
     now = database_now()

@@ -112,7 +112,7 @@ class Customer(User):
     class Meta:
         app_label = "auth"
 
-# Where a project's router has its models read, there is what has been written.
+# The database from which a project's router reads this model becomes the one that is written to.
 connections.settings[router.db_for_read(Customer)].update(connections.settings["default"])
 with connection.schema_editor() as editor:
     editor.create_model(Customer)

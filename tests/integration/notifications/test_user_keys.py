@@ -24,7 +24,7 @@ from django.core.management import call_command
 from django.db import connections, router
 from django.contrib.auth import get_user_model
 
-# Where a project's router has its models read, there is what has been written.
+# The database from which a project's router reads this model becomes the one that is written to.
 connections.settings[router.db_for_read(get_user_model())].update(connections.settings["default"])
 for label in LABELS:
     call_command("migrate", label, verbosity=0)

@@ -58,7 +58,7 @@ def test_each_of_a_few_processes_has_a_row(operator: Client) -> None:
 
 
 def have_fetches() -> None:
-    """Have one fetch of each state, two that failed and two that wait, and as many that ended long ago."""
+    """Create one fetch in each state, two that failed and two that wait, and as many that ended long ago."""
     now = database_now()
     request_fetches(f"http://{number}.example/" for number in range(14))
     ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
@@ -73,7 +73,7 @@ def have_fetches() -> None:
 
 
 def have_sites() -> None:
-    """Have a site in each state in which nothing starts, with a fetch, and another one without."""
+    """Create, for each state in which nothing starts, a site with a fetch and a site without."""
     for to_come in (True, False):
         names = [f"{state}-{'busy' if to_come else 'idle'}.example" for state in ("a", "b", "c", "d", "d2")]
         for name in names:
@@ -90,7 +90,7 @@ def have_sites() -> None:
 
 
 def have_emails() -> None:
-    """Have e-mails in each state that the page counts, and as many that ended long ago."""
+    """Create e-mails in each state that the page counts, and as many that ended long ago."""
     now = database_now()
     told = {"phase": "after dot", "last_reply": "reset by peer"}
     states: list[dict[str, Any]] = [

@@ -197,6 +197,7 @@ def test_programs_name_it_in_if_match(email: Email) -> None:
     assert Entry.objects.exclude(action="tokens.create").count() == 3
 
 
-def test_the_version_of_a_site_that_is_made_again_is_another(email: Email) -> None:  # noqa: ARG001
+def test_a_site_that_does_not_exist_has_a_version_of_its_own(email: Email) -> None:  # noqa: ARG001
+    """Whoever has seen that there is none changes none that was made since."""
     seen = sites.version_of(None)
     assert seen != sites.version_of(Site.objects.get())

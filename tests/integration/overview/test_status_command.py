@@ -63,7 +63,7 @@ def data() -> dict[str, Any]:
 
 @pytest.fixture
 def alive(transactional_db: None) -> None:  # noqa: ARG001  must come first
-    """Have a process of each kind."""
+    """Create a process of each kind."""
     for kind in NEEDED:
         Process.objects.create(kind=kind, name=f"{kind}@host", host="host", pid=7)
 
@@ -200,13 +200,13 @@ def test_an_unknown_e_mail_needs_a_person() -> None:
 
 
 def have_ended(minutes_ago: int, *, sent: int, failed: int) -> None:
-    """Have the history know of so many e-mails."""
+    """Write so many e-mails into the history."""
     at = (database_now() - timedelta(minutes=minutes_ago)).replace(second=0, microsecond=0)
     Minute.objects.create(minute=at, emails_sent=sent, emails_failed=failed)
 
 
 def fail(number: int, kind: str, reply: str, *, minutes_ago: int = 5) -> None:
-    """Have so many e-mails have failed."""
+    """Create so many e-mails that failed."""
     first = Email.objects.count()
     Email.objects.bulk_create(
         Email(

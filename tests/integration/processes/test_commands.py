@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def known(name: str, *, pid: int = 7, silent_s: float = 1, host: str | None = None) -> None:
-    """Have a process of this host, whose last heartbeat was so long ago."""
+    """Create a process of this host, whose last heartbeat was so long ago."""
     now, host = database_now(), host or presence.host()
     turned_at = now - timedelta(seconds=silent_s)
     kind = name.partition(".")[0]

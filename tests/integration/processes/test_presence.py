@@ -26,14 +26,14 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Presence:
 
 
 def heartbeat(here: Presence, *, holds: int = 0, ago_s: float = 0.0) -> Process:
-    """Have it write one, as if the last heartbeat was long enough ago; returns its row."""
+    """Let it write one, as if the last heartbeat was long enough ago; returns its row."""
     here._noted_at = float("-inf")
     here.heartbeat(holds=holds, ago_s=ago_s)
     return Process.objects.get()
 
 
 def age(**columns: float) -> None:
-    """Have times of the row lie back by so many seconds more."""
+    """Move times of the row back by so many seconds."""
     Process.objects.update(**{name: F(name) - timedelta(seconds=seconds) for name, seconds in columns.items()})
 
 

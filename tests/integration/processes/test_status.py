@@ -27,7 +27,7 @@ LONG = 1_000.0
 def known(
     name: str, *, silent_s: float, steady_s: float = LONG, stops: bool = False, round_trip_s: float = 0.0
 ) -> Process:
-    """Have a process whose last heartbeat was so long ago, and that had no gap for so long before now."""
+    """Create a process whose last heartbeat was so long ago, and that had no gap for so long before now."""
     now = database_now()
     return Process.objects.create(
         kind="fetcher",

@@ -1,4 +1,4 @@
-"""Have this process send its messages to a broker that a test has started, or to none."""
+"""Make this process send its messages to a broker that a test has started, or to none."""
 
 import socket
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ ASKED_WITHIN_S = 1.5  # by web code
 
 @contextmanager
 def sending_to(url: str, queue: str, *, redis_url: str = "") -> Iterator[None]:
-    """Have this process send its messages to the broker of these URLs, and to this queue by default."""
+    """Make this process send its messages to the broker of these URLs, and to this queue by default."""
     broker = urls.broker(url, redis_url)
     assert broker
     app = Celery(broker=broker, set_as_current=False)

@@ -37,7 +37,7 @@ PAGES = [
 
 @pytest.fixture(autouse=True)
 def atomic_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have requests be atomic."""
+    """Make requests atomic."""
     monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
 
 

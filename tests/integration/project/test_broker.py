@@ -22,7 +22,7 @@ def connection() -> Iterator[Any]:
 
 
 def received(connection: Any) -> Any:
-    """Have a message that waits in this process, not acknowledged; returns its channel."""
+    """Let a message wait in this process, not acknowledged; returns its channel."""
     channel = connection.default_channel
     queue = connection.SimpleQueue(QUEUE, channel=channel)
     queue.clear()

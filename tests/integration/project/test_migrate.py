@@ -78,7 +78,7 @@ def shelf(
     monkeypatch: pytest.MonkeyPatch,
     settings: Settings,
 ) -> Iterator[Path]:
-    """Have an app with a table, and two more migrations; provide the folder that has it."""
+    """Create an app with a table, and two more migrations; provide the folder that has it."""
     folder = tmp_path / "shelf" / "migrations"
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()

@@ -106,7 +106,10 @@ TYPED = [
     ),
     (
         "fetches show 999",
-        "There is no fetch 999: its number was left out, or it was purged. `manage.py fetches` lists the newest.",
+        (
+            "There is no fetch 999: no fetch was given this number (a transaction that rolls back leaves a gap), or it "
+            "was purged. `manage.py fetches` lists the newest."
+        ),
         1,
     ),
     (

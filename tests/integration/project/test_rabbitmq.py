@@ -26,7 +26,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 
 @pytest.fixture
 def queue(broker: RabbitMQ, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Have this process send its messages there, and return the name of a queue that only this test uses."""
+    """Make this process send its messages there, and return the name of a queue that only this test uses."""
     with sending_to(broker.url, request.node.name):
         yield request.node.name
 

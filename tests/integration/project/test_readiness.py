@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no answer of another test."""
+    """Forget the answers of other tests."""
     monkeypatch.setattr(readiness, "_readiness", Readiness())
 
 

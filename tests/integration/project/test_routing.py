@@ -56,7 +56,7 @@ class Greedy:
 
 @pytest.fixture
 def replica(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a project's router send all reads to a replica."""
+    """Let a project's router send all reads to a replica."""
     monkeypatch.setattr(router, "routers", [router.routers[0], Greedy()])
 
 

@@ -31,7 +31,7 @@ def silent() -> Iterator[list[str]]:
 
 
 def first_publish_s(redis_url: str) -> float:
-    """Have a message sent by a new connection; return how long that took."""
+    """Send a message by a new connection; return how long that took."""
     with sending_to("", "sentinels", redis_url=redis_url):
         began = time.monotonic()
         assert publish.publish(task_names.HEARTBEAT, "sentinels")

@@ -86,7 +86,7 @@ def test_this_side_gives_up_a_host_that_says_nothing(pooled: BaseDatabaseWrapper
 
 @contextmanager
 def database_says(name: str, value: str) -> Iterator[None]:
-    """Have the database give new sessions another value of the setting."""
+    """Make the database give new sessions another value of the setting."""
     database = connection.ops.quote_name(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER DATABASE {database} SET {name} = '{value}'")

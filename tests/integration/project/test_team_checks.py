@@ -143,7 +143,7 @@ def test_times_without_a_zone_are_refused(settings: Settings) -> None:
 
 
 def test_another_isolation_of_transactions_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django has each transaction begin with it, whatever the session says; read committed is what Weir counts on."""
+    """Django begins each transaction with it, whatever the session says; read committed is what Weir counts on."""
     options = connection.settings_dict["OPTIONS"]
     for level in IsolationLevel:
         monkeypatch.setitem(options, "isolation_level", level)

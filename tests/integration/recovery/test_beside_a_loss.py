@@ -40,14 +40,14 @@ def _settled_by_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def went_back() -> None:
-    """Have Redis know more than PostgreSQL."""
+    """Let Redis know more than PostgreSQL."""
     watch.look("test")
     witness.exchange(KnownTimeline.objects.get().generation + 5)
     gate.forget()
 
 
 def restore(email: Email, **columns: object) -> None:
-    """Have the e-mail, and what is transmitted of it, be what they were before it was sent."""
+    """Restore the e-mail, and what is transmitted of it, as they were before it was sent."""
     fields = {field.attname: getattr(email, field.attname) for field in email._meta.concrete_fields}
     Email.objects.filter(pk=email.pk).update(**{**fields, **columns})
 

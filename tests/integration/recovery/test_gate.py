@@ -56,7 +56,7 @@ def recovering() -> None:
 
 @pytest.fixture(params=[promoted, copied, went_back, recovering])
 def lose(request: pytest.FixtureRequest) -> Callable[[], None]:
-    """Have PostgreSQL's history be another one than before."""
+    """Give PostgreSQL another history than before."""
     call: Callable[[], None] = request.param
     return call
 

@@ -38,7 +38,7 @@ SITE = "site.test"
 
 
 def went_back() -> None:
-    """Have Redis know more than PostgreSQL."""
+    """Let Redis know more than PostgreSQL."""
     watch.look("test")
     witness.exchange(KnownTimeline.objects.get().generation + 5)
     gate.forget()

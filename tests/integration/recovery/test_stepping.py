@@ -48,7 +48,7 @@ def _settled_by_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stepped(step: timedelta) -> None:
-    """Have the sites, and what this process knows, be those of a clock that was stepped by this since."""
+    """Set the sites, and what this process knows, as if the clock was stepped by this since."""
     watch.look("test")
     [reading] = [gate._memory.reading]
     assert reading
@@ -219,7 +219,7 @@ def test_a_round_whose_first_statement_was_on_its_way_for_long_goes_on(
 
 
 def come_late(monkeypatch: pytest.MonkeyPatch, times: int) -> list[TimestamptzRange]:
-    """Have so many statements reach PostgreSQL ten seconds late; returns those that are still to come."""
+    """Let so many statements reach PostgreSQL ten seconds late; returns those that are still to come."""
     slots.reserve(SITE)
     assert gate._memory.reading
     late = [steps.expected(gate._memory.reading, steps.now() - 10)] * times

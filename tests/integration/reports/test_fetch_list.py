@@ -47,7 +47,7 @@ def _filled() -> None:
 
 
 def fill(fetches: int) -> None:
-    """Have so many fetches."""
+    """Create so many fetches."""
     for site in (A, B):
         site_settings.set_rate(site, "1/s")
     with connection.cursor() as cursor:

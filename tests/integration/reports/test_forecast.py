@@ -65,7 +65,7 @@ def played(clock: StillClock, first_tick: float, *, until: Callable[[], object])
 
 
 def unreadable(origin: str, *, for_s: float) -> RobotsFile:
-    """Have a robots.txt be unreachable for so long."""
+    """Make a robots.txt unreachable for so long."""
     until = database_now() + timedelta(seconds=for_s)
     return known(origin, RobotsState.UNREACHABLE, error="the site answered 503", refresh_at=until, expires_at=until)
 

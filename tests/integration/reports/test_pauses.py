@@ -29,7 +29,7 @@ REASON = "Its owner called."
 
 @pytest.fixture
 def fetch() -> int:
-    """Have a fetch, of a site that is not paused."""
+    """Create a fetch, of a site that is not paused."""
     site_settings.set_rate(SITE, "1/s")
     return request_fetch(f"http://{SITE}/").pk
 

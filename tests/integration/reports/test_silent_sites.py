@@ -33,7 +33,7 @@ ERRORS = {"": "backed off", "no connection": "unreachable"}
 
 @pytest.fixture(params=list(ERRORS), ids=list(ERRORS.values()))
 def fetches(request: pytest.FixtureRequest) -> list[int]:
-    """Have three fetches, at a site that refused a start, or could not be reached; the back-off is just over."""
+    """Create three fetches, at a site that refused a start, or could not be reached; the back-off is just over."""
     site_settings.set_rate(SITE, "1/s")
     ids = [fetch.pk for fetch in request_fetches([f"http://{SITE}/{number}" for number in range(3)])]
     [slot] = slots.reserve(SITE).slots

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def many() -> None:
-    """Have 500 sites: of ten, one is paused, one is backed off, one cannot be reached, four have a backlog."""
+    """Create 500 sites: of ten, one is paused, one is backed off, one cannot be reached, four have a backlog."""
     with connection.cursor() as cursor:
         cursor.execute("""
             INSERT INTO weir_ratelimit_site

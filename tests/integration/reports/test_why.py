@@ -36,21 +36,21 @@ PAGE = f"http://{SITE}/page"
 
 
 def process(kind: str, silent_s: float = 0.0) -> Process:
-    """Have a process of this kind, whose last heartbeat was so long ago."""
+    """Create a process of this kind, whose last heartbeat was so long ago."""
     turned_at = database_now() - timedelta(seconds=silent_s)
     return Process.objects.create(kind=kind, name=f"{kind}@host", host="host", pid=7, turned_at=turned_at)
 
 
 @pytest.fixture
 def alive(transactional_db: None) -> None:  # noqa: ARG001  must come first
-    """Have a process of each kind that a fetch needs."""
+    """Create a process of each kind that a fetch needs."""
     for kind in ("fetcher", "ticks", "beat"):
         process(kind)
 
 
 @pytest.fixture
 def page() -> int:
-    """Have a page queued, of a site that allows one request in ten seconds, at which one is just reserved."""
+    """Queue a page of a site that allows one request in ten seconds, at which one is just reserved."""
     site_settings.set_rate(SITE, "1/10s")
     return request_fetch(PAGE).pk
 
@@ -284,7 +284,7 @@ def test_the_command_says_each_in_a_line_the_headline_first(page: int) -> None:
 
 
 def test_a_fetch_that_is_not_there_is_refused() -> None:
-    with pytest.raises(CommandError, match=r"There is no fetch 77: its number was left out, or it was purged\."):
+    with pytest.raises(CommandError, match=r"There is no fetch 77: no fetch was given .*, or it was purged\."):
         told(77)
 
 

@@ -51,7 +51,7 @@ def ask(rate: str = "1/10s", **options: object) -> int:
 
 
 def ended(event: Callable[[Job], Event], **options: object) -> Made:
-    """Have it fetched once, with this end of the attempt."""
+    """Fetch it once, with this end of the attempt."""
     fetch = ask("1/s", **options)
     dispatch()
     job = claimed(fetch)
@@ -271,7 +271,7 @@ def site_is_deleted() -> Made:
 
 
 def on_a_broker(monkeypatch: pytest.MonkeyPatch, messages: int | None) -> Made:
-    """Have a broker that is away, or where so many messages wait."""
+    """Stand for a broker that is away, or where so many messages wait."""
 
     def waiting_in(_queue: str) -> int:
         if messages is None:

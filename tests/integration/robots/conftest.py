@@ -29,7 +29,7 @@ Elapse = Callable[[float], None]
 
 @pytest.fixture(autouse=True)
 def _obeyed(settings: Settings) -> None:
-    """Have robots.txt obeyed, which the settings of the tests do not."""
+    """Obey robots.txt, which the settings of the tests do not."""
     settings.WEIR_OBEY_ROBOTS = True
 
 
@@ -52,7 +52,7 @@ def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
 
 
 def known(origin: str = ORIGIN, state: RobotsState = RobotsState.ALLOWED, **fields: Any) -> RobotsFile:
-    """Have something known of an origin's robots.txt, just fetched unless the fields say else."""
+    """Store what is known of an origin's robots.txt, just fetched unless the fields say else."""
     now = database_now()
     site, _ = Site.objects.get_or_create(
         name=origin.partition("//")[2], defaults={"interval": timedelta(milliseconds=100)}
@@ -87,7 +87,7 @@ def stored(event: Event) -> None:
 
 
 def answered(job: Job, status: int = 200, body: bytes = b"", *headers: tuple[bytes, bytes]) -> None:
-    """Have the site answer."""
+    """Let the site answer."""
     stored(Answer(job=job, status_code=status, headers=headers, body=body, lateness_ms=1.0, elapsed_ms=2.0))
 
 

@@ -39,7 +39,7 @@ HOUR = timedelta(hours=1)
 
 
 def asked_for(url: str = PAGE) -> Job:
-    """Have a robots.txt asked for, and return the job that requests it."""
+    """Ask for a robots.txt, and return the job that requests it."""
     request_fetch(url)
     [job] = claimed()
     assert job.is_robots
@@ -47,7 +47,7 @@ def asked_for(url: str = PAGE) -> Job:
 
 
 def asked_until_it_failed(url: str = PAGE, status: int = 503) -> None:
-    """Have a robots.txt answered with an error as often as it is asked for."""
+    """Answer a robots.txt with an error as often as it is asked for."""
     answered(asked_for(url), status)
     for _ in range(2):
         all_due()

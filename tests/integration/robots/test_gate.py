@@ -240,7 +240,7 @@ SLOW = "User-agent: *\nDisallow: /*private\n" + "".join(f"Disallow: *{number:040
 
 @pytest.fixture
 def nothing_left(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Have trials go on only as long as this says so."""
+    """Let trials go on only as long as this says so."""
     left = [False]
     monkeypatch.setattr(robots_rules, "STEP", 0)
     monkeypatch.setattr(Allowance, "is_left", lambda _allowance: left[0])

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def waiting(files: RobotsFiles, *paths: str) -> list[Job]:
-    """Have pages of an origin claimed and turned away whose robots.txt is on its way; returns their jobs."""
+    """Claim, and turn away, pages of an origin whose robots.txt is on its way; returns their jobs."""
     known()
     request_fetches(f"{ORIGIN}/{path}" for path in paths)
     jobs = claimed()

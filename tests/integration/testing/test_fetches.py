@@ -1,4 +1,4 @@
-"""What `weir.testing` has a fetch end as: the same as with a fetcher."""
+"""A fetch ends by `weir.testing` as it does by a fetcher."""
 
 from collections.abc import Iterator
 

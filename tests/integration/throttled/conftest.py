@@ -20,5 +20,5 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 
 @pytest.fixture(autouse=True)
 def site(transactional_db: None) -> None:  # noqa: ARG001  asked for its effect
-    """Have a site whose grace is longer than the pauses of a busy test machine."""
+    """Create a site whose grace is longer than the pauses of a busy test machine."""
     site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=200))

@@ -94,7 +94,7 @@ def arguments() -> list[Any]:
 
 
 def close_site(seconds: float) -> None:
-    """Have nothing start at the site for so long."""
+    """Let nothing start at the site for so long."""
     site_settings.back_off(SITE, seconds)
 
 
@@ -104,7 +104,7 @@ def open_site() -> None:
 
 
 def postponed(broker: Broker, *numbers: int, task: Any = None) -> list[int]:
-    """Have these tasks put back; returns their rows."""
+    """Put these tasks back; returns their rows."""
     close_site(60)
     for number in numbers:
         (task or plain).delay(number)
@@ -114,7 +114,7 @@ def postponed(broker: Broker, *numbers: int, task: Any = None) -> list[int]:
 
 
 def expire_leases() -> None:
-    """Have every message and every holder count as lost."""
+    """Make every message and every holder count as lost."""
     PostponedTask.objects.filter(lease_until__isnull=False).update(lease_until=F("lease_until") - timedelta(hours=1))
 
 

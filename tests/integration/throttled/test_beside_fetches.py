@@ -29,7 +29,7 @@ LEAST = 0.1  # of the slots that were used
 
 @pytest.fixture(autouse=True)
 def _dice(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> None:  # noqa: ARG001  asked for its effect
-    """Have the lots that are drawn be the same each time."""
+    """Draw the same lots each time."""
     monkeypatch.setattr(publishing, "random", Random(7).random)  # noqa: S311  a lot
 
 

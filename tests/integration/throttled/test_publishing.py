@@ -52,7 +52,7 @@ PARAMETERS = {
 
 
 def waiting(count: int, *, site: str = SITE, max_wait: float = 10.0) -> None:
-    """Have so many tasks wait at a site, numbered from 0; their ids do not tell their order."""
+    """Let so many tasks wait at a site, numbered from 0; their ids do not tell their order."""
     options = {"task_id": "id", "headers": None, "retries": 0}
     signature = json.dumps({"task": "tests.plain", "args": ["number"], "kwargs": {}, "options": options})
     with connection.cursor() as cursor:
@@ -77,7 +77,7 @@ def sent(broker: Broker) -> list[Any]:
 
 
 def put_off_until_due() -> None:
-    """Have every pause be over."""
+    """End every pause."""
     PostponedTask.objects.update(not_before=F("not_before") - HOUR)
 
 

@@ -35,7 +35,7 @@ from weir.workers.throttled.publishing import publish_due
 
 @pytest.fixture
 def no_wait_without_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every wait, however short, be worth a row."""
+    """Make every wait, however short, worth a row."""
     monkeypatch.setattr(waiting, "AT_ONCE", 0.0)
 
 

@@ -13,7 +13,7 @@ QUEUE = "test-beat"
 
 @pytest.fixture(autouse=True)
 def _renewed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have each tick of a beat renew its lease, and so learn at once what has changed."""
+    """Let each tick of a beat renew its lease, and so learn at once what has changed."""
     monkeypatch.setattr(scheduler, "RENEWED_EVERY_S", 0.0)
 
 

@@ -52,7 +52,7 @@ while True:
 
 @pytest.fixture(autouse=True)
 def _every_second() -> None:
-    """Have one task that is due each second, in a queue of its own that no worker consumes."""
+    """Create one task that is due each second, in a queue of its own that no worker consumes."""
     second = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)
     PeriodicTask.objects.create(
         name="test", task=task_names.HEARTBEAT, interval=second, queue=QUEUE, args='["default"]'

@@ -16,7 +16,7 @@ LONG_AGO = timedelta(hours=1)
 
 
 def known(kind: str, since: timedelta, name: str = "") -> None:
-    """Have a process of this kind be known for so long."""
+    """Create a process of this kind that has been known for so long."""
     Process.objects.create(kind=kind, name=name or kind, host="a", pid=1, version="1", started_at=Now() - since)
 
 

@@ -23,7 +23,7 @@ celerys: Any = app
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[kept_sessions._Kept]]:
-    """Have this process keep sessions as a worker of Weir's queues does, which keeps none yet."""
+    """Make this process keep sessions as a worker of Weir's queues does, which keeps none yet."""
     sessions: list[kept_sessions._Kept] = []
     monkeypatch.setattr(kept_sessions, "_kept", sessions)
     for fixup in celerys._fixups:

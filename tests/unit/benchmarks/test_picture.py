@@ -12,7 +12,7 @@ from benchmarks.provenance import FILE
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIGURES = {
-    "picture_published_kills": 10,
+    "picture_peers_kills": 10,
     "picture_rate_limit_requests": 2_638,
     "picture_rate_limit_early": 2_601,
     "picture_lock_requests": 1_290,
@@ -23,8 +23,8 @@ FIGURES = {
     "picture_task_emails": 312,
     "picture_task_twice": 7,
     "picture_task_never": 3,
-    "picture_published_numbers": 500,
-    "picture_published_wrong": 6,
+    "picture_peers_numbers": 500,
+    "picture_peers_wrong": 6,
     "picture_weir_kills": 10,
     "picture_weir_requests": 1_204,
     "picture_weir_early": 0,
@@ -105,7 +105,7 @@ def test_readme_begins_with_the_picture_its_figures_and_where_they_come_from(tmp
     _, _, _, _, shown, *_, once, _, kills, measured, _, _ = readme.read_text().splitlines()
     assert shown == f"![{rows.text(rows.of(FIGURES))}](docs/images/picture.svg)"
     assert once.startswith("| **Once** | Lock the row, send, flag it, commit: **8** of 312 e-mails came twice<br>")
-    assert kills.endswith("and 10 times a process of each was killed (SIGKILL).")
+    assert kills.endswith("a process of every kind that does a job was killed (SIGKILL) 10 times.")
     assert measured == "Measured on 2026-11-29 at commit 0123456789ab, on 2 cores, 8 GiB, x86_64."
     assert image.read_text() == drawing.svg(rows.of(FIGURES))
 

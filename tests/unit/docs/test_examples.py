@@ -72,7 +72,7 @@ def test_a_page_adds_to_what_other_pages_write() -> None:
 
 
 def test_the_tutorial_is_the_example() -> None:
-    """Each file that the tutorial has its reader write is the one that the tests of the example test."""
+    """Each file that the reader of the tutorial writes is the one that the tests of the example test."""
     for block in TUTORIAL:
         assert block.text == (SHOP / block.file.removeprefix("local/")).read_text(), block.name
 

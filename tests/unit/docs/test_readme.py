@@ -21,7 +21,7 @@ PAGES = {
     for path in [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
 }
 LANGUAGES = {"sh", "console", "python", "html", "sql", "ini", "nginx", "text", "yaml"}
-READERS_APP = "shop"  # what pages have a reader write: tests/acceptance/docs imports it
+READERS_APP = "shop"  # what readers of the pages write: tests/acceptance/docs imports it
 DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}"}  # Sphinx fills them
 
 

@@ -94,7 +94,7 @@ ALL = [process(kind) for kind in processes.KINDS]
         (postgresql.version(SERVER), "good", "PostgreSQL 17.2."),
         (postgresql.version(SERVER._replace(version="14.9", version_number=140_009)), "wrong", "upgrade it to 15"),
         (postgresql.writes(SERVER), "good", "takes writes"),
-        (postgresql.writes(SERVER._replace(is_standby=True)), "wrong", "have DATABASE_URL name the primary"),
+        (postgresql.writes(SERVER._replace(is_standby=True)), "wrong", "set DATABASE_URL to the primary"),
         (postgresql.writes(SERVER._replace(is_read_only=True)), "wrong", "default_transaction_read_only"),
         (postgresql.durability(SERVER), "good", "A commit lasts"),
         (postgresql.durability(SERVER._replace(fsync=False)), "wrong", "fsync is off"),
@@ -164,7 +164,7 @@ ALL = [process(kind) for kind in processes.KINDS]
             "Valkey 7.2.5 is",
         ),
         (redis_server.writes(INFO), "good", "takes writes"),
-        (redis_server.writes({**INFO, "role": "slave"}), "wrong", "have the URL name the primary"),
+        (redis_server.writes({**INFO, "role": "slave"}), "wrong", "set its URL to the primary"),
         (redis_server.writes({**INFO, "rdb_last_bgsave_status": "err"}), "wrong", "its snapshot to its disk"),
         (redis_server.memory(INFO), "good", "memory has no limit"),
         (redis_server.memory({**INFO, "maxmemory": 100}), "warning", "95% of its memory"),
@@ -265,7 +265,7 @@ def test_a_check_may_say_several_things(verdicts: list[Verdict], told: list[tupl
         assert (verdict.level, words in verdict.sentence) == (level, True), verdict
 
 
-def test_a_host_that_is_not_looked_up_is_a_warning() -> None:
+def test_names_that_cannot_be_resolved_are_a_warning() -> None:
     """A host without the internet can do all else."""
 
     def look_up(_host: str) -> str:
@@ -274,8 +274,8 @@ def test_a_host_that_is_not_looked_up_is_a_warning() -> None:
     verdict = fetching.names(["a.example", "example.com"], look_up)
     assert verdict.level == Level.WARNING
     assert verdict.sentence == (
-        "No name is looked up, neither of a.example (Name or service not known), example.com (Name or service not "
-        "known): check this host's DNS, /etc/resolv.conf."
+        "None of these names could be resolved: a.example (Name or service not known), example.com (Name or service "
+        "not known): check this host's DNS, /etc/resolv.conf."
     )
 
 

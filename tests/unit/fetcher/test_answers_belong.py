@@ -72,7 +72,7 @@ def jobs_at(site: ScriptedSite, site_id: int) -> list[Job]:
 
 
 async def events_of(sites: list[ScriptedSite]) -> list[Event]:
-    """Have one session request the jobs of all sites; returns the events in which they end."""
+    """Let one session request the jobs of all sites; returns the events in which they end."""
     session = Session(LOCAL, lambda *_: None, lambda *_: None, lambda *_: None)
     try:
         jobs = [job for number, site in enumerate(sites) for job in jobs_at(site, number)]

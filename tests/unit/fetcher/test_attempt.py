@@ -115,7 +115,7 @@ def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch
 
 
 async def answered_without_room(*, room_after_s: float | None) -> None:
-    """Have an answer wait for memory; its site sends nothing more where it may go on."""
+    """Let an answer wait for memory; its site sends nothing more where it may go on."""
     now = clock.now()
     one = replace(job(ended_s_ago=-0.2), start_at=now)
     one.run.use_until = now + 5.0

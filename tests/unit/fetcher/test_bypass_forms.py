@@ -16,7 +16,7 @@ from weir.workers.fetches.targets import InvalidTarget, parse_target, parts_of
 
 
 def answer_all_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
-    """Have the system's resolver, the outermost edge, answer so whatever it is asked."""
+    """Make the system's resolver, the outermost edge, answer this to every question."""
 
     def getaddrinfo(_host: str, port: int, **_options: Any) -> list[tuple[Any, ...]]:
         families = {True: socket.AF_INET6, False: socket.AF_INET}

@@ -101,7 +101,7 @@ def test_a_message_waits_for_jobs_that_wait_only(to: Stage) -> None:
 
 
 async def refuse_at_once(sites: int, jobs_of_each: int) -> tuple[int, int]:
-    """Have all sites refuse, each several times; returns how many jobs were looked at, and how many ended."""
+    """Let all sites refuse, each several times; returns how many jobs were looked at, and how many ended."""
     in_flight, looked_at = InFlight(), 0
 
     def is_void(_job: Job) -> bool:

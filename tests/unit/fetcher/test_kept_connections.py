@@ -76,7 +76,7 @@ def events_of(
     ids: Sequence[int] | None = None,
     ahead_s: float = 0.0,
 ) -> list[Event]:
-    """Have one session request the site's page so often, for fetches of these ids, one request after the other."""
+    """Let one session request the site's page so often, for fetches of these ids, one request after the other."""
 
     async def act() -> list[Event]:
         session = Session(

@@ -51,13 +51,13 @@ class Names:
         self.shares.ended(share, ending)
 
     def find(self, *hosts: str) -> None:
-        """Have these names be found."""
+        """Let these names be found."""
         for host in hosts:
             self.ask(host)
             self.end(self.running[-1], LookupEnding.FOUND)
 
     def hang(self) -> None:
-        """Have all that is being looked up take longer than a fetch waits."""
+        """Let all that is being looked up take longer than a fetch waits."""
         for share in list(self.running):
             self.shares.slow(share)
         for share in list(self.running):
@@ -184,7 +184,7 @@ def test_all_that_waits_is_looked_up_or_told_in_the_end() -> None:
 
 
 def happen(names: Names, chance: random.Random) -> None:
-    """Have something happen to one of the look-ups that go on."""
+    """Let something happen to one of the look-ups that go on."""
     share = chance.choice(names.running)
     happening = chance.random()
     if happening < 0.2:

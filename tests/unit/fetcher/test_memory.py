@@ -23,7 +23,7 @@ class Answers:
         self.granted: list[str] = []
 
     def ask(self, name: str, site: int, size: int, had: int = 0) -> HeldBytes:
-        """Have an answer, which has so many bytes, ask for more of them."""
+        """Let an answer, which has so many bytes, ask for more of them."""
         held = HeldBytes(site_id=site)
         self.memory.hold(held, had)
         if self.memory.ask(held, size, lambda: self.granted.append(name)):
@@ -139,7 +139,7 @@ def test_one_answer_after_the_other_becomes_whole() -> None:
     all_of_them = [HeldBytes(site_id=number) for number in range(10)]
 
     def read_on(held: HeldBytes) -> None:
-        """Have it grow as far as it may; a whole one is stored."""
+        """Let it grow as far as it may; a whole one is stored."""
         while held.size < 80:
             if not answers.memory.ask(held, 2 * held.size, lambda: going_on.append(held)):
                 return

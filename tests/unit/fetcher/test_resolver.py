@@ -292,7 +292,7 @@ def test_of_many_answers_both_families_are_tried(monkeypatch: pytest.MonkeyPatch
 def test_a_look_up_leaves_nothing_to_the_garbage_collector(
     name_server: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However it ends: the collector stops the loop, so a fetcher has it run seldom."""
+    """However it ends: the collector stops the loop, so a fetcher runs it seldom."""
 
     def answer(host: str, *_arguments: Any, **_options: Any) -> list[tuple[Any, ...]]:
         if host.startswith("fails"):

@@ -64,13 +64,13 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def _time_is_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the writer count its own work only: what else runs here is of no matter."""
+    """Make the writer count its own work only: what else runs here is of no matter."""
     monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=time.thread_time, thread_time=time.thread_time))
 
 
 @contextmanager
 def writing(store: Store, events: list[Event]) -> Iterator[None]:
-    """Have the writer find all these events waiting, and end when it has stored them."""
+    """Let the writer find all these events waiting, and end when it has stored them."""
     made = writer.Writer(store.stored)
     made.put(of_site(0, 0))  # with which it waits until all others are there
     assert store.is_asked.wait(60)

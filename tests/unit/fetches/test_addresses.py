@@ -190,7 +190,7 @@ def test_an_allowed_network_exempts_nothing_else(address: str, allowed: list[str
     ["fd12:3456::", "fe80::", "fec0::", "2001:db8::", "ff02::", "2001:0:1::", "2002:a01:1::", "64:ff9b:1::", "3fff::"],
 )
 def test_an_address_that_ends_in_an_allowed_one_is_not_that_one(prefix: str, universal_bit: str) -> None:
-    """Whoever owns a name can have its address end as they like: ISATAP's form is possible in any network."""
+    """Whoever owns a name can choose what its address ends in: ISATAP's form is possible in any network."""
     address = f"{prefix}{universal_bit}5efe:10.1.0.9"
     with pytest.raises(AddressRefused):
         Allowed(networks=networks(["10.1.0.0/16"])).check(address, 80)

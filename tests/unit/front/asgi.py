@@ -82,7 +82,7 @@ class Counting:
 
 
 def ask(application: Application, asked: Scope, client: Client) -> "asyncio.Task[Any]":
-    """Have an application answer a client."""
+    """Let an application answer a client."""
 
     async def answered() -> None:
         await application(asked, client.receive, client.send)

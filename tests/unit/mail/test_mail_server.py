@@ -29,7 +29,7 @@ class Django61:
 
 @pytest.fixture
 def mailers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Have settings with MAILERS; what Django makes of each stands in here by its alias."""
+    """Set MAILERS; what Django makes of each stands in here by its alias."""
     made: dict[str, Any] = {"default": InMemory(), "marketing": InMemory()}
     options = {"host": "mail.example", "username": "shop", "password": "s3cret", "use_tls": True, "timeout": 5}
     said = Django61(default={"BACKEND": WEIRS, "OPTIONS": options}, marketing={"BACKEND": IN_MEMORY})

@@ -78,7 +78,7 @@ def test_a_relay_that_accepts_one_is_tried_with_all() -> None:
 
 @pytest.mark.parametrize("domains", [1, 10_000], ids=["one domain", "many domains"])
 def test_each_of_many_that_it_takes_is_found_soon(domains: int) -> None:
-    """What it takes among thousands that it does not take does not have it begin anew with a few."""
+    """What it takes among thousands that it does not take does not make it begin anew with a few."""
     refusals, now = Refusals(), 100.0
     for number in range(10_000):
         domain = f"d{number % domains}"

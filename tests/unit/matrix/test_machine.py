@@ -15,7 +15,7 @@ RUN = parsed("py3.13-dj6.0-pg15-redis7")
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Have nothing on the PATH but what the test puts there, and nothing installed elsewhere."""
+    """Leave nothing on the PATH but what the test puts there, and nothing installed elsewhere."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "none"))

@@ -21,7 +21,7 @@ def point(of: Any, **numbers: float) -> Any:
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a history with a different number for each thing."""
+    """Create a history with a different number for each thing."""
     ASKED.clear()
     all_of = dict(zip(Point._fields[2:], range(1, 100), strict=False))
     of_site = dict(zip(SitePoint._fields[2:], range(1, 100), strict=False))

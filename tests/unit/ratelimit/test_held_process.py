@@ -10,7 +10,7 @@ from weir.ratelimit.held.process import callers_at
 
 @pytest.fixture(autouse=True)
 def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a process that knows no site, and goes back to what it was."""
+    """Provide a process that knows no site, and restore it afterwards."""
     monkeypatch.setattr(process, "_process", process._Process())
 
 

@@ -340,7 +340,7 @@ def test_a_record_that_came_in_part_closes_the_connection() -> None:
 
 
 async def half_a_record(missing: int) -> None:
-    """Have a record of an answer come, but for so many bytes, before the request is written."""
+    """Let a record of an answer come, but for so many bytes, before the request is written."""
     authority = trustme.CA()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(theirs)
@@ -376,7 +376,7 @@ async def half_a_record(missing: int) -> None:
 
 
 def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
-    """Have a body that ends with its connection come by TLS, whose end is said, or is not."""
+    """Let a body that ends with its connection come by TLS, whose end is said, or is not."""
     authority = trustme.CA()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(theirs)

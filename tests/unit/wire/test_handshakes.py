@@ -158,7 +158,7 @@ class Broken(ssl.SSLError):
 
 
 def test_an_error_is_told_and_leaves_nothing_to_the_garbage_collector(clock: Clock) -> None:
-    """The collector stops the loop, so a fetcher has it run seldom."""
+    """The collector stops the loop, so a fetcher runs it seldom."""
     told: list[weakref.ref[Broken]] = []
 
     async def act() -> None:

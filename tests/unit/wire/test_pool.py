@@ -80,7 +80,7 @@ def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def waiting_since(pool: Pool, connection: HttpConnection, seconds: float) -> None:
-    """Have it wait in the pool, as if its last answer had come so long ago."""
+    """Let it wait in the pool, as if its last answer had come so long ago."""
     pool.give_back(ORIGIN, connection)
     connection.since -= seconds
 

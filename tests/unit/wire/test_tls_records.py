@@ -26,7 +26,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
 
 
 def answered(written: Callable[[Records], bytes]) -> tuple[AnswerReader, Exception | None, float]:
-    """Have a site write these records for an answer; returns what came of it, and the time of the loop's thread."""
+    """Let a site write these records for an answer; returns what came of it, and the time of the loop's thread."""
 
     async def act() -> tuple[AnswerReader, Exception | None, float]:
         connection, site, records = await secured_pair()
@@ -116,7 +116,7 @@ def test_what_came_before_an_error_of_tls_is_read(length: int, error: type, behi
 
 
 async def failing(written: Callable[[Records], bytes]) -> tuple[AnswerReader, Exception | None]:
-    """Have a site write these records for an answer, at once; returns what came of it."""
+    """Let a site write these records for an answer, at once; returns what came of it."""
     connection, site, records = await secured_pair()
     reader = request(connection, Unbounded())
     site.sendall(written(records))

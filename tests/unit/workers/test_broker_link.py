@@ -13,7 +13,7 @@ from weir.workers import broker_link
 
 @pytest.fixture
 def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a Redis Sentinel for a broker, and no name of the group that it watches."""
+    """Use a Redis Sentinel as the broker, without the name of the group that it watches."""
     nameless = Celery(broker="sentinel://", set_as_current=False)
     monkeypatch.setattr(broker_link, "app", lambda: nameless)
     broker_link.forget_outage()
@@ -39,7 +39,7 @@ def test_a_sentinel_without_the_name_of_its_group_is_unreachable() -> None:
             redis.exceptions.OutOfMemoryError("command not allowed when used memory > 'maxmemory'."),
             "raise its maxmemory",
         ),
-        (redis.exceptions.ReadOnlyError("You can't write against a read only replica."), "name the primary"),
+        (redis.exceptions.ReadOnlyError("You can't write against a read only replica."), "to the primary"),
         (redis.exceptions.ResponseError("NOREPLICAS Not enough good replicas to write."), "mend what it names"),
         (redis.exceptions.NoPermissionError("this user has no permissions"), "Rights in Redis"),
         (redis.exceptions.AuthenticationError("WRONGPASS"), "correct the user and the password"),

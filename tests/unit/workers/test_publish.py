@@ -23,7 +23,7 @@ def noted(number: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _is_eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have tasks run at once, and no broker asked."""
+    """Run tasks at once, and ask no broker."""
     ran.clear()
 
     def refuse(*_arguments: Any) -> None:

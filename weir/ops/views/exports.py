@@ -87,6 +87,7 @@ def _entries(chosen: Chosen) -> Read:
     return read
 
 
+# The columns are those of `list --json`: as_data, or status_data, of each list.
 LISTS: Final = {
     "fetches": (fetches.FILTERS, _fetches),
     "sites": (sites.FILTERS, _sites),

@@ -104,7 +104,7 @@ def settings_of(site: Site) -> Mapping[str, object]:
 
 
 def version_of(site: Site | None) -> str:
-    """Return the version of a site, which changes whenever an operator changes the site, and by a back-off does not.
+    """Return the version of a site: the same for the same settings and the same pause. A back-off does not change it.
 
     None is a site that does not exist.
     """

@@ -210,7 +210,7 @@ class Claimer:
         self.part = FetcherPart("claimer", self._work, patience_s=database_patience_s())
 
     def submit(self, do: Callable[..., Result], *arguments: object, **options: object) -> "Future[Result]":
-        """Have `do` called in the claimer's thread; returns the future of its result or error."""
+        """Let the claimer's thread call `do`; returns the future of its result or error."""
         result: Future[Result] = Future()
 
         def call() -> None:
@@ -223,7 +223,7 @@ class Claimer:
         return result
 
     def leave(self, do: Callable[..., None], *arguments: object, **options: object) -> None:
-        """Have `do` called in the claimer's thread. No caller waits for it: an error in it ends the process."""
+        """Let the claimer's thread call `do`. No caller waits for it: an error in it ends the process."""
         self._calls.put(partial(do, *arguments, **options))
 
     def close(self, timeout: float) -> bool:

@@ -171,7 +171,7 @@ class Fetcher:
             known.heartbeat(holds=self._held, ago_s=max(0.0, time.monotonic() - self._loop_part.turned_at))
 
     def _on_loop(self, do: Callable[..., None], *arguments: object) -> None:
-        """Have `do` called on the loop. An error in it ends the process, because the loop would only log it."""
+        """Let the loop call `do`. An error in it ends the process, because the loop would only log it."""
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:

@@ -31,7 +31,7 @@ def as_table(fetches: Iterable[ListedFetch]) -> str:
 
 
 def as_data(fetch: ListedFetch) -> dict[str, object]:
-    """Return a fetch of the list for machines."""
+    """Return a fetch of the list for machines, also as the columns of the export."""
     return {
         "id": fetch.id,
         "state": fetch.state,

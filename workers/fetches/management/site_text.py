@@ -50,7 +50,7 @@ def as_table(sites: Sequence[SiteStatus]) -> str:
 
 
 def status_data(site: SiteStatus) -> dict[str, object]:
-    """Return a site of the list for machines."""
+    """Return a site of the list for machines, also as the columns of the export."""
     row = site.row
     return {
         "site": row.name,

@@ -3,8 +3,8 @@
 1. The process that committed the end publishes the task (`call_on_done`), and records that the broker accepted it. If
    CELERY_TASK_ALWAYS_EAGER is set, it runs the task.
 2. A call that is not recorded in time was lost. Sweep repeats it (`call_overdue`).
-3. A worker that does not know the task has the fetch keep the call (unknown.py). Five minutes later, sweep records it
-   as one that was not made (`renew`), and step 2 makes it.
+3. A worker that does not know the task stores that in the fetch (unknown.py). Five minutes later, sweep records the
+   call as one that was not made (`renew`), and step 2 makes it.
 """
 
 from collections.abc import Iterable
@@ -67,7 +67,7 @@ def call_overdue() -> int:
 
 
 def renew() -> None:
-    """Let the calls be made again that were kept because a worker did not know their task, and whose time has come.
+    """Record as not made the calls of tasks that a worker did not know, when they are due again.
 
     Tasks that this process knows are called again in batches. Of the others, which a worker may know, only a few are:
     each call of a task that no worker knows makes a worker log an error. Safe to run twice or together.

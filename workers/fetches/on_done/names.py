@@ -25,7 +25,7 @@ def name_of(on_done: object) -> str:
         raise ValueError(f"on_done must be of at most {LONGEST_TASK_NAME} characters, not {len(name)}: {name!r}.")
     if not name.isprintable():
         raise ValueError(f"on_done must be the name of a task, without control characters: {name!r}.")
-    if name is on_done and name:
+    if isinstance(on_done, str) and on_done:
         _refuse_misspelt(name)
     return name
 
@@ -40,7 +40,7 @@ def _refuse_misspelt(name: str) -> None:
     if app not in broker_link.integrated or name in app.tasks:
         return
     owner = max((app.name for app in apps.get_app_configs() if name.startswith(f"{app.name}.")), key=len, default="")
-    if not owner or not _loads_tasks(app) or name in app.tasks:
+    if not owner or not _have_loaded_tasks(app) or name in app.tasks:
         return
     if f"{owner}.tasks" not in sys.modules or _may_be_loaded_elsewhere(name.rpartition(".")[0]):
         return
@@ -51,8 +51,11 @@ def _refuse_misspelt(name: str) -> None:
 
 
 @cache
-def _loads_tasks(app: Any) -> bool:  # noqa: ANN401  Celery ships no types
-    """Load the modules of all tasks; return whether all could be loaded."""
+def _have_loaded_tasks(app: Any) -> bool:  # noqa: ANN401  Celery ships no types
+    """Load the modules of all tasks, once in a process, and return True.
+
+    Returns False, also from then on, if one could not be loaded: then no name is refused.
+    """
     try:
         app.loader.import_default_modules()
     except Exception as error:  # noqa: BLE001  an app's code may raise anything when it is imported

@@ -14,17 +14,23 @@ from django.db import DataError, Error, connection
 from django.db.models.functions import Now
 
 from weir.logs.loggers import get_logger
+from weir.workers.cli.terminal import span
 from weir.workers.fetches.models import Fetch
 
 log = get_logger(__name__)
 
 HEADER: Final = "weir_fetch"  # of the message that calls a task of `on_done`: the id of the fetch
 AGAIN_AFTER: Final = timedelta(minutes=5)
+# What a person does about it, for each report that tells of such a call.
+CALLED_AGAIN: Final = (
+    "define this task, and restart the workers of its queue: it is called again every "
+    f"{span(AGAIN_AFTER.total_seconds())}"
+)
 RECORD_AGAIN_S: Final = 5.0  # seconds after which a worker that could not write tries again; it keeps the message
 
 
 def keep_calls(consumer: Any) -> None:  # noqa: ANN401  Celery's
-    """Have this consumer of a worker keep the calls of tasks that the worker does not know."""
+    """Make this consumer of a worker store in the fetch each call of a task that the worker does not know."""
     consumer.on_unknown_task = partial(_keep, consumer, consumer.on_unknown_task)
 
 

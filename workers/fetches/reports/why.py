@@ -25,6 +25,7 @@ from weir.workers import task_names
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.dispatch import InHand
 from weir.workers.fetches.models import FINAL, FetchState
+from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.holds import next_try, pauses
 from weir.workers.fetches.reports.waiting_fetch import WaitingFetch, starts_in_s
 from weir.workers.fetches.robots.rules import PATH
@@ -37,7 +38,6 @@ MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL would compare a larger number with each row, without an index
 SAME_CAUSE = timedelta(seconds=5)  # a fetch that is due so soon after its robots.txt is asked for again waits for that
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
-CALLED_AGAIN = "define this task, and restart the workers of its queue: it is called again every five minutes"
 DISPATCH_SILENT_S = 10.0  # seconds for which a fetch could have had a slot: dispatch runs each second
 FETCHES_NEED = {  # by kind of process: its name, and what does not happen without it
     "fetcher": ("fetcher", "no request is sent"),
@@ -50,7 +50,7 @@ class UnknownFetch(LookupError):
     """There is no fetch with this id: there never was, or purge has deleted it."""
 
     def __init__(self, fetch_id: int) -> None:
-        because = "its number was left out, or it was purged"
+        because = "no fetch was given this number (a transaction that rolls back leaves a gap), or it was purged"
         super().__init__(f"There is no fetch {fetch_id}: {because}. `manage.py fetches` lists the newest.")
 
 

@@ -103,7 +103,7 @@ def _table(emails: Sequence[Email], *, has_states: bool) -> str:
 
 
 def as_data(email: Email) -> dict[str, object]:
-    """Return an e-mail of the list for machines."""
+    """Return an e-mail of the list for machines, also as the columns of the export."""
     return {
         "id": email.pk,
         "state": email.state,

@@ -71,7 +71,7 @@ class Crew:
         return False
 
     def rests(self) -> None:
-        """Have the crew look for e-mails again later, if other crews keep the round going."""
+        """Let the crew look for e-mails again later, if other crews keep the round going."""
         self._rests_until = time.monotonic() + (RESUMES_AFTER_S if self.stopped_because else PATIENCE_S)
 
     def is_rested(self) -> bool:

@@ -27,9 +27,10 @@
 -- uncalled fetches whose `on_done` is called again, because a worker did not know the task
 -- email   e-mails that are pending, claimed, sending or unknown
 -- newest  the newest e-mails, and whether they ended within an hour
--- needy   the kinds of the oldest e-mails that are unknown, and of those that have been due for longer than `late`
+-- kinds_in_need  the kinds of the oldest e-mails that are unknown, and of those that have been due for longer than
+--         `late`
 -- hourly  the history's numbers of e-mails that were sent, that failed, and that ended, within the last hour
--- hour    the last two of these; empty unless at least `failing_least`, and one in `failing_share`, have failed
+-- failing_hour  the last two of these; empty unless at least `failing_least`, and one in `failing_share`, have failed
 -- behind  the history's numbers of slots of the last minutes, and of slots that passed before a fetcher took them;
 --         empty unless at least `missed_least`, and one in `missed_share`, have passed
 -- failing the most frequent failure among the newest e-mails that failed within the last hour: its kind, and one of its
@@ -152,7 +153,7 @@ WITH clock AS MATERIALIZED (
         min(since) FILTER (WHERE state = 'pending') AS pending_since,
         min(since) FILTER (WHERE state = 'unknown') AS unknown_since
     FROM email
-), needy AS MATERIALIZED (
+), kinds_in_need AS MATERIALIZED (
     SELECT state, kind, count(*) AS emails
     FROM (
         (
@@ -196,7 +197,7 @@ WITH clock AS MATERIALIZED (
             CASE WHEN count(*) = %(most)s THEN (SELECT failed FROM hourly) END
         )) AS failed_hour
     FROM newest
-), hour AS MATERIALIZED (
+), failing_hour AS MATERIALIZED (
     SELECT failed, ended
     FROM hourly
     WHERE failed >= %(failing_least)s AND failed * %(failing_share)s >= ended
@@ -211,7 +212,7 @@ WITH clock AS MATERIALIZED (
     FROM (
         SELECT kind, ended_at, regexp_replace(last_reply, '^Given up after [0-9]+ attempts: ', '') AS reply
         FROM weir_mail_email
-        WHERE state = 'failed' AND EXISTS (SELECT FROM hour)
+        WHERE state = 'failed' AND EXISTS (SELECT FROM failing_hour)
         ORDER BY state DESC, created_at DESC, id DESC
         LIMIT %(heads)s
     ) AS newest_failed
@@ -261,11 +262,15 @@ SELECT
     pending, sending, claimed, unknown,
     extract(epoch FROM now - pending_since)::float8 AS oldest_pending_s,
     extract(epoch FROM now - unknown_since)::float8 AS oldest_unknown_s,
-    ARRAY(SELECT kind FROM needy WHERE state = 'pending' ORDER BY emails DESC, kind LIMIT %(few)s) AS late_kinds,
-    ARRAY(SELECT kind FROM needy WHERE state = 'unknown' ORDER BY emails DESC, kind LIMIT %(few)s) AS unknown_kinds,
+    ARRAY(
+        SELECT kind FROM kinds_in_need WHERE state = 'pending' ORDER BY emails DESC, kind LIMIT %(few)s
+    ) AS late_kinds,
+    ARRAY(
+        SELECT kind FROM kinds_in_need WHERE state = 'unknown' ORDER BY emails DESC, kind LIMIT %(few)s
+    ) AS unknown_kinds,
     sent, not_sent, sent_hour, failed_hour,
-    (SELECT failed FROM hour) AS failing,
-    (SELECT ended FROM hour) AS failing_of,
+    (SELECT failed FROM failing_hour) AS failing,
+    (SELECT ended FROM failing_hour) AS failing_of,
     (SELECT kind FROM failing) AS failing_kind,
     (SELECT reply FROM failing) AS failing_reply,
     (SELECT closed_because FROM weir_timeline_knowntimeline) AS closed_because,

@@ -25,7 +25,7 @@ class Turns:
         self._is_coming = False  # the next turn is scheduled, or a turn takes place
 
     def enter(self, work: Work) -> None:
-        """Have `work` called once, in its turn. `work` returns False if it had nothing to do, which takes no time."""
+        """Call `work` once, in its turn. `work` returns False if it had nothing to do, which takes no time."""
         self._waiting.append(work)
         if not self._is_coming:
             self._is_coming = True
