@@ -629,6 +629,12 @@ def without_room(runs: Runs) -> dict[str, Seen]:
     with override_settings(WEIR_FETCH_MAX_PER_ADDRESS=1), a_fetcher() as fetcher:
         fetcher._session._shared.openings.note(slow.site_id or 0, KNOWN_S / openings.SPARE)
         runs.run(fetcher, runs.dispatched())
+    first.refresh_from_db()
+    second.refresh_from_db()
+    was_free = second.started_at and (
+        not first.started_at or second.started_at - first.started_at > timedelta(seconds=1)
+    )
+    in_time(not was_free, "the second request, while the first one waits for its answer")
     return {ONE_ADDRESS: runs.seen(second), KNOWN_SLOW: runs.seen(slow)}
 
 
