@@ -631,10 +631,8 @@ def without_room(runs: Runs) -> dict[str, Seen]:
         runs.run(fetcher, runs.dispatched())
     first.refresh_from_db()
     second.refresh_from_db()
-    was_free = second.started_at and (
-        not first.started_at or second.started_at - first.started_at > timedelta(seconds=1)
-    )
-    in_time(not was_free, "the second request, while the first one waits for its answer")
+    is_busy = first.started_at and (second.started_at or now) < first.started_at + timedelta(seconds=1)
+    in_time(is_busy, "the second request, while the first one waits for its answer")
     return {ONE_ADDRESS: runs.seen(second), KNOWN_SLOW: runs.seen(slow)}
 
 
