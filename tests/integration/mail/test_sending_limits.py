@@ -1,5 +1,6 @@
 """send_due within limits: a number, a time, the mail server's rate."""
 
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from threading import Lock
@@ -86,9 +87,41 @@ def test_a_connection_that_has_waited_long_for_a_turn_is_replaced(
     assert [line.split()[0] for line in heard if line[:4] in (b"quit", b"QUIT", b"ehlo")].count(b"ehlo") == 2
 
 
-def test_the_turn_is_waited_for_before_the_connection_is_opened(
+@pytest.mark.parametrize("paced", ["relay", "domain"])
+def test_opening_a_connection_brings_no_two_emails_closer(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, paced: str
+) -> None:
+    """The first e-mail would begin later in its slot than the next one, over the same connection."""
+    settings.WEIR_MAIL_RATE, settings.WEIR_MAIL_DOMAIN_RATE = ("5/s", "") if paced == "relay" else ("", "5/s")
+    routes.site.cache_clear()
+    began: list[float] = []
+
+    class Slow(ConnectedTransport):
+        is_connected = False
+
+        def connect(self) -> None:
+            time.sleep(0.15)
+            self.is_connected = True
+
+        def submit(self, _message: Message, begin: Callable[[], None]) -> Accepted:
+            began.append(time.monotonic())
+            begin()
+            return Accepted("250 OK")
+
+    use(monkeypatch, Slow, place="mail.example:25")
+    emails = [ship(), ship()]
+    while any(state(email)[0] != EmailState.SENT for email in emails):
+        Email.objects.filter(state=EmailState.PENDING).update(next_attempt_at=emails[0].created_at)
+        runner.send_due()
+    first, second = began
+    assert second - first > 0.19
+
+
+def test_a_turn_that_is_far_away_is_waited_for_before_the_connection_is_opened(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Servers end connections that idle."""
+    monkeypatch.setattr(routes, "LONGEST_IDLE_S", 0.0)
     settings.WEIR_MAIL_RATE = "2/s"
     routes.site.cache_clear()
     connected: list[int] = []

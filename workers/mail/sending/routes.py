@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from threading import Lock
@@ -11,7 +11,7 @@ from typing import TypeGuard
 from django.utils import timezone
 
 from weir.conf import settings
-from weir.ratelimit import site_settings
+from weir.ratelimit import site_settings, slots
 from weir.ratelimit.throttle import throttle
 from weir.workers.mail.models import Email
 from weir.workers.mail.sending import holds, leases
@@ -23,6 +23,7 @@ from weir.workers.mail.transports.base import BrokenOff, RelayRefuses, Transport
 from weir.workers.mail.transports.relays import Relay
 
 LONGEST_TURN_WAIT_S = 15.0
+LONGEST_DOMAIN_WAIT_S = 0.2  # how long a sender waits for a slot of a recipient's domain, and so delays others
 LONGEST_IDLE_S = 2.0  # how long a connection may wait for a turn; servers under load allow ten seconds or less
 _breakers: dict[str, CircuitBreaker] = {}  # this process' breakers, by the relays' names; so are the next two
 _refusals: dict[str, Refusals] = {}
@@ -40,6 +41,14 @@ class RefusedLately(Unreachable):
     def __init__(self, said: str, wait_s: float) -> None:
         super().__init__(said)
         self.wait_s = wait_s
+
+
+class DomainWaits(Exception):
+    """The next slot of the recipient's domain is too far away: the e-mail waits, and no other one does."""
+
+    def __init__(self, error: slots.SlotTooFar) -> None:
+        super().__init__(str(error))
+        self.retry_after = error.retry_after
 
 
 class RelayIsGone(LookupError):
@@ -247,15 +256,30 @@ class Routes:
 
 
 @contextmanager
-def turn(route: Route, email: Email) -> Iterator[None]:
-    """Wait until the relay's rate allows one more e-mail, and only then connect: servers close idle connections.
+def turn(route: Route, email: Email, domain_site: str = "") -> Iterator[None]:
+    """Connect, and wait until the rates of the recipient's domain and of the relay allow one more e-mail.
 
-    Raises Unreachable, and slots.SlotTooFar.
+    An e-mail that began later in its slot, because the connection was opened in it, would be closer to the next one.
+    If the relay's slot is far away, the connection is opened only then: servers close idle connections.
+
+    Raises Unreachable, DomainWaits, and slots.SlotTooFar.
     """
     route.enter(email)
     place, rate = route.relay.place, settings.WEIR_MAIL_RATE
+    relay_site = site(place, rate) if rate and place else ""
+    if (relay_site or domain_site) and not route.transport.is_connected:
+        leases.refuse_expired(email)
+        if not relay_site or slots.estimate(relay_site) < LONGEST_IDLE_S:
+            route.connect()
     asked_at = time.monotonic()
-    with throttle(site(place, rate), LONGEST_TURN_WAIT_S, shares_runs=False) if rate and place else nullcontext():
+    with ExitStack() as turns:
+        if domain_site:
+            try:
+                turns.enter_context(throttle(domain_site, LONGEST_DOMAIN_WAIT_S, shares_runs=False))
+            except slots.SlotTooFar as error:
+                raise DomainWaits(error) from error
+        if relay_site:
+            turns.enter_context(throttle(relay_site, LONGEST_TURN_WAIT_S, shares_runs=False))
         if time.monotonic() - asked_at > LONGEST_IDLE_S:
             route.transport.close()
         leases.refuse_expired(email)

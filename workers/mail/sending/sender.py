@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from django.db import Error
@@ -11,8 +11,6 @@ from django.utils import timezone
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
-from weir.ratelimit.slots import SlotTooFar
-from weir.ratelimit.throttle import throttle
 from weir.workers.mail import suppression
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
@@ -21,7 +19,7 @@ from weir.workers.mail.sending import domains, leases, outcomes
 from weir.workers.mail.sending.blame import Blame
 from weir.workers.mail.sending.contents import content_of
 from weir.workers.mail.sending.outcomes import EmailOutcome, History
-from weir.workers.mail.sending.routes import RefusedLately, RelayIsGone, Route, Routes, turn
+from weir.workers.mail.sending.routes import DomainWaits, RefusedLately, RelayIsGone, Route, Routes, turn
 from weir.workers.mail.sending.source import Held
 from weir.workers.mail.sending.tried import Tried, refusal_of_it
 from weir.workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnknown, Refused, Unreachable
@@ -29,7 +27,6 @@ from weir.workers.mail.transports.relays import Relay
 from weir.workers.tracing import correlation, spans
 
 PATIENCE_S = 0.5  # how long the next e-mails wait for the e-mail that a sender is busy with
-LONGEST_DOMAIN_WAIT_S = 0.2  # how long a sender waits for a slot of a recipient's domain, and so delays others
 
 log = get_logger(__name__)
 
@@ -97,7 +94,7 @@ class Sender:
             ready = _failed(held.email, error)
         if isinstance(ready, EmailOutcome):
             return _ended(held.email, ready)
-        return self._as_its_domain_allows(held, ready)
+        return self._by_some_route(held.email, ready, held.domain_site)
 
     def close(self) -> None:
         """Close the connections."""
@@ -111,30 +108,19 @@ class Sender:
         finally:
             self._busy_since = None
 
-    def _as_its_domain_allows(self, held: Held, message: Message) -> Delivery:
-        """Submit the e-mail, in a slot of its recipient's domain if that is paced. A slot far away delays only it."""
-        with ExitStack() as slot:
-            try:
-                if paced := held.domain_site or domains.backed_off_since_claimed(held.email.recipient):
-                    slot.enter_context(throttle(paced, LONGEST_DOMAIN_WAIT_S, shares_runs=False))
-            except SlotTooFar as error:
-                again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
-                retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
-                return _recorded(held.email, outcomes.waits_for_its_domain(str(error), retry_in_s))
-            return self._by_some_route(held.email, message)
-
-    def _by_some_route(self, email: Email, message: Message) -> Delivery:
-        """Submit the e-mail to the first relay that can be used.
+    def _by_some_route(self, email: Email, message: Message, domain_site: str) -> Delivery:
+        """Submit the e-mail to the first relay that can be used, in a slot of its recipient's domain if that is paced.
 
         An e-mail that is refused while others may be accepted does not delay others. Nor does an e-mail that only one
-        relay may get, or can take: it waits for that relay while others are sent.
+        relay may get, or can take: it waits for that relay while others are sent. A slot far away delays only it.
         """
+        domain_site = domain_site or domains.backed_off_since_claimed(email.recipient)
         tried = Tried()
         try:
             for route in self._routes.of(email):
                 try:
                     asks = self._busy() if self._routes.asks_another(email) else nullcontext()
-                    with asks, turn(route, email):
+                    with asks, turn(route, email, domain_site):
                         tried.was_asked = True
                         with self._busy():
                             delivery = self._submit(route, email, message)
@@ -142,6 +128,10 @@ class Sender:
                         return delivery
                     tried.note(route, delivery.unreachable)
                     return replace(delivery, unreachable=tried.stops_because)
+                except DomainWaits as error:
+                    again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
+                    retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
+                    return _recorded(email, outcomes.waits_for_its_domain(str(error), retry_in_s))
                 except CannotTake as error:
                     tried.cannot, tried.goes_on = str(error), True
                 except Unreachable as error:
