@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 
 from weir.conf import settings
 from weir.postgres import weir_apps
+from weir.workers.cli.terminal import printable
 from weir.workers.overview.models import OpenProblem
 from weir.workers.overview.overview import overview
 from weir.workers.overview.problems import PersonNeeded, problems
@@ -68,5 +69,6 @@ def _send(news: list[OpenProblem], found: Mapping[str, PersonNeeded]) -> None:
 
 def _told(problem: PersonNeeded, since: datetime) -> dict[str, str]:
     """Return what the templates of the e-mail say of a problem. It may be read hours later: mailers may be down."""
-    times = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return {"text": problem.text, "next_step": problem.next_step, "runbook": problem.runbook.place, "since": times}
+    at = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    text, next_step = printable(problem.text), printable(problem.next_step)  # a mail server writes parts of them
+    return {"text": text, "next_step": next_step, "runbook": problem.runbook.place, "since": at}

@@ -203,6 +203,10 @@ def test_without_an_option_the_link_is_for_where_up_listens(
     assert base() == BASE
     monkeypatch.setenv("PORT", "8100")
     assert base() == "http://127.0.0.1:8100"
+    monkeypatch.setenv("PORT", "abc")
+    with pytest.raises(CommandError, match="^PORT must be .*, not 'abc'"):
+        base()
+    monkeypatch.setenv("PORT", "8100")
     with folder.held(tmp_path, 26000, {}):
         assert base() == "http://127.0.0.1:26000"
         assert base(port=8123) == "http://127.0.0.1:8123"

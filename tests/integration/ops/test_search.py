@@ -47,6 +47,13 @@ def shown(client: Client, text: str) -> list[str]:
     return [unescape(part.partition('"')[0]) for part in answer.text.partition("<main")[2].split('<a href="')[1:]]
 
 
+@pytest.mark.parametrize("recipient", ["ΝΙΚΟΣ@x.example", "İlker@x.example", "STRASSE@x.example"])
+def test_a_recipient_is_found_as_it_is_stored(operator: Client, recipient: str) -> None:
+    """Python and PostgreSQL write some letters in different ways in lower case."""
+    stored = email("A-1", recipient)
+    assert led(operator, recipient) == f"/emails/{stored.pk}/"
+
+
 def test_one_hit_leads_straight_to_its_page(operator: Client) -> None:
     """Whatever names it, in upper or lower case, or only its beginning."""
     fetch = request_fetch("https://shop.example/tea?cup=1")

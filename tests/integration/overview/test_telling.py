@@ -94,6 +94,18 @@ def test_what_comes_again_is_told_again_unless_it_was_gone_for_minutes_only() ->
         assert len(of_unknown) == in_all * len(OPERATORS)
 
 
+def test_what_a_mail_server_says_controls_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it keep operators from being told of anything."""
+    said = "550 \x1b[31mNo\u202e\0"
+    monkeypatch.setattr(
+        telling, "overview", lambda: seen(failing=30, failing_of=99, failing_kind="news", failing_reply=said)
+    )
+    telling.tell()
+    later()
+    telling.tell()
+    assert "550 \ufffd[31mNo\ufffd\ufffd" in {problem["text"][-14:-1] for problem in told()[0].context["problems"]}
+
+
 @pytest.mark.usefixtures("email")
 def test_of_runs_at_the_same_time_one_tells(in_threads: InThreads) -> None:
     telling.tell()

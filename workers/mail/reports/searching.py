@@ -1,6 +1,7 @@
 """Searches for e-mails on behalf of operators. Each way uses an index, whatever PostgreSQL's statistics say."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import Lower
 
 from weir.workers.mail import addresses, kinds
 from weir.workers.mail.models import LOWER_RECIPIENT, Email
@@ -10,7 +11,8 @@ MOST_FOUND = 1_000  # e-mails that a search finds, at most: no person reads more
 
 def to(emails: QuerySet[Email], address: str) -> QuerySet[Email]:
     """Return the e-mails to this address, however it is written, or to addresses that begin with it, by address."""
-    begins = Q(lower_recipient__startswith=addresses.as_stored(address).lower())
+    # PostgreSQL writes both in lower case: Python does so otherwise with some letters, such as a final sigma.
+    begins = Q(lower_recipient__startswith=Lower(Value(addresses.as_stored(address))))
     found: QuerySet[Email] = emails.alias(lower_recipient=LOWER_RECIPIENT).filter(begins)
     return found.order_by(LOWER_RECIPIENT, "pk")
 

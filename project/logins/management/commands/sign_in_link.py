@@ -1,4 +1,5 @@
 import os
+from argparse import ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -33,5 +34,9 @@ class Command(ExactCommand):
 
 
 def _default_port() -> int:
-    up = folder.of_this_database()
-    return up.port if up is not None else int(os.environ.get("PORT") or 8000)
+    if (up := folder.of_this_database()) is not None:
+        return up.port
+    try:
+        return port(os.environ.get("PORT") or "8000")
+    except ArgumentTypeError as error:
+        raise CommandError(f"PORT {error}.") from error
