@@ -204,7 +204,7 @@ def test_without_an_option_the_link_is_for_where_up_listens(
     monkeypatch.setenv("PORT", "8100")
     assert base() == "http://127.0.0.1:8100"
     monkeypatch.setenv("PORT", "abc")
-    with pytest.raises(CommandError, match="^PORT must be .*, not 'abc'"):
+    with pytest.raises(CommandError, match=r"^PORT must be .*, not 'abc'"):
         base()
     monkeypatch.setenv("PORT", "8100")
     with folder.held(tmp_path, 26000, {}):
