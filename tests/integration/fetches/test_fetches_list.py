@@ -71,6 +71,8 @@ def test_the_newest_come_first_each_with_its_state_status_url_and_error(five: li
         (["--state", "failed", "--status", "503"], [3, 1]),
         (["--site", "A.Example."], [2, 1, 0]),
         (["--error", "connection REFUSED"], [2]),
+        (["--error", "connection REFUSED*"], [2]),
+        (["--error", "refused*"], []),
         (["--since", "2h"], [3, 2]),
         (["--site", "a.example", "--status", "503", "--since", "1d"], [1]),
         (["--state", "queued"], [4]),

@@ -58,16 +58,18 @@ def test_each_of_a_few_processes_has_a_row(operator: Client) -> None:
 
 
 def have_fetches() -> None:
-    """Create one fetch in each state, two that failed and two that wait, and as many that ended long ago."""
+    """Create one fetch in each state, two that failed alike, and as many that ended long ago; others wait."""
     now = database_now()
-    request_fetches(f"http://{number}.example/" for number in range(14))
+    request_fetches(f"http://{number}.example/" for number in range(16))
     ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
     held = {"slot_id": 1, "lease_until": now}
     changes: list[dict[str, Any]] = [{"state": state, **held} for state in ("reserved", "running")]
     for ended_at in (now - timedelta(minutes=5), now - timedelta(hours=2)):
         ended: dict[str, Any] = {"finished_at": ended_at}
-        failed = {"state": "failed", "error": "refused", **ended}
-        changes += [{"state": "done", "status_code": 200, **ended}, {"state": "cancelled", **ended}, failed, failed]
+        failed = [
+            {"state": "failed", "error": error, **ended} for error in ("refused", "refused", "robots.txt: refused")
+        ]
+        changes += [{"state": "done", "status_code": 200, **ended}, {"state": "cancelled", **ended}, *failed]
     for id_, change in zip(ids, changes, strict=False):
         Fetch.objects.filter(pk=id_).update(**change)
 
@@ -119,7 +121,8 @@ def test_each_number_leads_to_the_list_that_it_counts(operator: Client) -> None:
     led = [(unescape(path), int(number), words) for path, number, words in COUNTED.findall(operator.get("/").text)]
     assert [(number, words) for path, number, words in led if path != "/unread/"] == [
         (1, "fetched in the last hour"), (9, "queued"), (1, "reserved"), (1, "running"),
-        (2, "failed"), (1, "cancelled"), (2, "refused…"), (9, "with fetches to come"), (1, "paused"),
+        (3, "failed"), (1, "cancelled"), (2, "refused…"), (1, "robots.txt…"),
+        (9, "with fetches to come"), (1, "paused"),
         (2, "unreachable"), (1, "backed off"), (1, "resting"),
         (3, "unknown: a person decides"), (1, "pending"), (1, "claimed"), (2, "sending"), (4, "sent"), (2, "failed"),
     ]  # fmt: skip

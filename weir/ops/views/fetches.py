@@ -21,7 +21,7 @@ MOST_HEADERS = 100
 FILTERS = PageFilters(
     Choice(name="state", label="State", values=[state.value for state in FetchState]),
     Text(name="site", label="Site"),
-    Text(name="error", label="Error contains"),
+    Text(name="error", label="Error contains, * at its end: begins"),
     Text(name="status", label="Status"),
     Text(name="url", label="URL, * at its end for any", longest=fetch_filters.LONGEST_TEXT),
     Text(name="since", label="Ended since"),

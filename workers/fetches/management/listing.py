@@ -53,7 +53,10 @@ class List(Subcommand):
             "--status", type=_filter("status"), metavar="CODE", help="only those whose last answer had this status"
         )
         parser.add_argument(
-            "--error", type=utf8, metavar="TEXT", help="only those whose error contains this, in upper or lower case"
+            "--error",
+            type=utf8,
+            metavar="TEXT",
+            help="only those whose error contains this, in upper or lower case; * at its end: begins with it",
         )
         parser.add_argument(
             "--url", type=utf8, metavar="URL", help="only those that were asked for this URL; * at its end for any rest"

@@ -27,7 +27,7 @@ class Filters:
 
     states: frozenset[str] = frozenset()  # empty: any state
     site: int | None = None
-    error: str = ""  # text that the error contains, in upper or lower case
+    error: str = ""  # what the error contains, or begins with if this ends with *, in upper or lower case
     status: int | None = None
     url: str = ""
     is_exact: bool = True  # otherwise `url` is the beginning of URLs
@@ -54,7 +54,7 @@ class Filters:
         if self.site is not None:
             meant &= Q(site=self.site)
         if self.error:
-            meant &= Q(error__icontains=self.error)
+            meant &= error_like(self.error)
         if self.status is not None:
             meant &= Q(status_code=self.status)
         if self.url:
@@ -62,6 +62,11 @@ class Filters:
         if self.is_timed:
             meant &= Q(finished_at__range=(self.since or EVER, self.until or PAUSED_FOREVER))
         return meant
+
+
+def error_like(text: str) -> Q:
+    """Return the condition that the error contains the text, or begins with it if it ends with `*`."""
+    return Q(error__istartswith=text.rstrip("*")) if text.endswith("*") else Q(error__icontains=text)
 
 
 def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:

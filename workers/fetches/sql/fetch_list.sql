@@ -25,7 +25,10 @@ FROM (
             AND (%(site)s::bigint IS NULL OR coalesce(site_id = %(site)s::bigint, false))
             AND coalesce(finished_at, %(since)s) BETWEEN %(since)s AND %(until)s
             AND (%(url)s = '' OR CASE WHEN %(is_exact)s THEN url = %(url)s ELSE starts_with(url, %(url)s) END)
-            AND (%(error)s = '' OR strpos(lower(error), lower(%(error)s)) > 0)
+            AND CASE
+                WHEN right(%(error)s, 1) = '*' THEN starts_with(lower(error), lower(rtrim(%(error)s, '*')))
+                ELSE strpos(lower(error), lower(%(error)s)) > 0
+            END
             AND (%(status)s::int IS NULL OR coalesce(status_code = %(status)s::int, false)) AS matches
     FROM (
         (

@@ -18,6 +18,7 @@ from weir.workers.fetches.actions import fetches as actions
 from weir.workers.fetches.management import fetch_text
 from weir.workers.fetches.management.listing import List
 from weir.workers.fetches.models import ACTIVE, Fetch
+from weir.workers.fetches.reports.fetch_filters import error_like
 from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.reports.why import UnknownFetch, why
 
@@ -157,7 +158,10 @@ def _add_filters(parser: CommandParser) -> None:
         "--status", type=at_least_one, metavar="CODE", help="only those whose last answer had this status"
     )
     parser.add_argument(
-        "--error", type=utf8, metavar="TEXT", help="only those whose error contains this, in upper or lower case"
+        "--error",
+        type=utf8,
+        metavar="TEXT",
+        help="only those whose error contains this, in upper or lower case; * at its end: begins with it",
     )
     parser.add_argument(
         "--since", type=duration, metavar="2h", help="only those that ended within this time: 90s, 10m, 2h, 1d"
@@ -172,7 +176,7 @@ def _filtered(*, site: str | None, status: int | None, error: str | None, since:
     if status:
         meant &= Q(status_code=status)
     if error:
-        meant &= Q(error__icontains=error)
+        meant &= error_like(error)
     if since:
         meant &= Q(finished_at__gte=Now() - since)
     return meant
