@@ -81,7 +81,7 @@ class FetchQuery(Body):
 
     state: Annotated[list[FetchState], Field(description="any of these")] = []
     site: Host = ""
-    error: Annotated[str, Field(max_length=1_000, description="what it contains; with * at its end: how it begins")] = ""
+    error: Annotated[str, Field(max_length=1_000, description="a part of it; with * at its end: its beginning")] = ""
     status: Annotated[int | None, Digits, Field(ge=100, le=999)] = None
     url: Annotated[str, Field(max_length=MAX_LENGTH, description="with * at its end: how URLs begin")] = ""
     since: Annotated[str, Field(max_length=50, description="ended since: a time, or how long ago, such as 2h")] = ""
