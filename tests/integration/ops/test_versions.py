@@ -134,7 +134,7 @@ def test_who_acted_is_told_what_was_done(browser: Client) -> None:
     to = browser.post(f"/sites/{HOST}/set/", {**opened(browser, f"/sites/{HOST}/set/"), "rate": "9/s"}).headers[
         "Location"
     ]
-    done = "Done:</b> change settings, a.example: rate 3/s to 9/s."
+    done = "Done:</b> change settings, a.example (rate: 3/s → 9/s)."
     assert done in browser.get(to).content.decode()
     assert "Done:" not in browser.get(f"/sites/{HOST}/").content.decode()
     assert "Done:" not in signed_in(name="eve").get(to).content.decode()
