@@ -62,7 +62,8 @@ def _answer(
         deed.action.allow(actor, "?")  # not the real reason, for which the form asks
         if not form.is_bound:
             form.initial = {**initial(target)}
-            acting.refuse_changed("It", form.initial.get(SEEN, ""), request.GET.get(SEEN))
+            if SEEN in form.fields:
+                acting.refuse_changed("It", form.initial[SEEN], request.GET.get(SEEN))
         elif form.is_valid():
             deed.do(actor, target, form.cleaned_data)
             if actor.entries:
