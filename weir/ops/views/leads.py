@@ -40,7 +40,7 @@ def shown(problem: PersonNeeded) -> ShownProblem:
 
 
 def _link(target: Target) -> Link:  # noqa: PLR0911  one for each kind
-    # Links to forms name no version, as the Overview shows none: the form is sent with the version that it shows itself.
+    # Links to forms name no version, as the Overview shows none: a form is sent with the version that it shows itself.
     value = target.value
     match target.kind:
         case TargetKind.FETCH:
