@@ -14,6 +14,7 @@ from django.test import Client
 
 from tests import programs
 from tests.integration.ops.test_acting import opened, signed_in
+from weir.ops import pages
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Entry
@@ -135,7 +136,7 @@ def test_what_changes_nothing_says_so(path: str, values: dict[str, str], said: s
     assert not Entry.objects.exists()
 
 
-def test_who_acted_is_told_what_was_done(browser: Client) -> None:
+def test_who_acted_is_told_what_was_done(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """And only that person, for some minutes, and as text."""
     to = browser.post(f"/sites/{HOST}/set/", {**opened(browser, f"/sites/{HOST}/set/"), "rate": "9/s"}).headers[
         "Location"
@@ -144,8 +145,10 @@ def test_who_acted_is_told_what_was_done(browser: Client) -> None:
     assert done in browser.get(to).content.decode()
     assert "Done:" not in browser.get(f"/sites/{HOST}/").content.decode()
     assert "Done:" not in signed_in(name="eve").get(to).content.decode()
-    for number in ("0", "x", "9" * 30, "٣", "1' OR 1=1"):
+    for number in ("0", str(Entry.objects.get().pk), "x", "9" * 30, "٣", "1' OR 1=1", "\0"):
         assert "Done:" not in browser.get(f"/sites/{HOST}/", {"done": number}).content.decode()
+    monkeypatch.setattr(pages, "SAID_FOR", timedelta(seconds=-1))
+    assert "Done:" not in browser.get(to).content.decode()
 
 
 def said(*arguments: str) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -67,7 +66,7 @@ def _answer(
         elif form.is_valid():
             deed.do(actor, target, form.cleaned_data)
             if actor.entries:
-                return HttpResponseRedirect(_with(back, pages.DONE, actor.entries[-1].pk))
+                return HttpResponseRedirect(pages.after_act(request, back, actor.entries[-1]))
             refusal, status = deed.unchanged, 409
     except (acting.NotPermitted, acting.ReadOnly) as error:
         refusal, may, status = str(error), False, 403
@@ -81,11 +80,6 @@ def _answer(
         shows["reasons"] = listing.last_reasons(deed.action.name)
     html = pages.rendered("weir/ops/act.html", {**shows, "back": back, **pages.frame(request)}, request)
     return HttpResponse(html, status=400 if form.errors and may else status)
-
-
-def _with(path: str, name: str, value: object) -> str:
-    """Return a path, which may have a query, with one more value in its query."""
-    return f"{path}{'&' if '?' in path else '?'}{urlencode({name: value})}"
 
 
 def _of_site(what: str, host: str) -> Mapping[str, Any]:
