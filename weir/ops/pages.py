@@ -92,7 +92,7 @@ def page(view: View) -> Callable[..., HttpResponse]:
 
 def after_act(request: HttpRequest, path: str, entry: Entry) -> str:
     """Return the path, which may have a query, as the URL that the visitor is sent to after the act of the entry."""
-    return f"{path}{'&' if '?' in path else '?'}{urlencode({DONE: _signer(request).sign(entry.pk)})}"
+    return f"{path}{'&' if '?' in path else '?'}{urlencode({DONE: _signer(request).sign(str(entry.pk))})}"
 
 
 def done(request: HttpRequest) -> str:
