@@ -133,11 +133,11 @@ def _parts(read: Read) -> Iterator[list[Row]]:
     """Yield the rows page by page and, if these are not all, a last row that says so."""
     ends_at, number, cursor = time.monotonic() + LONGEST_S, 0, ""
     while True:
-        seen = look(partial(read, cursor))
-        if seen.value is None:
-            yield [{"note": f"{NOT_WHOLE}. {seen.failure}"}]
+        looked = look(partial(read, cursor))
+        if looked.value is None:
+            yield [{"note": f"{NOT_WHOLE}. {looked.failure}"}]
             return
-        rows, cursor = seen.value
+        rows, cursor = looked.value
         number += len(rows)
         yield rows
         if not cursor:

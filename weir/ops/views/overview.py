@@ -24,7 +24,7 @@ ORDER: Final = ("silent", "stopping", "gone", "alive")
 class _Now:
     """The content of the page, with a row for as many processes as fit on a screen, and the number of the others."""
 
-    seen: Overview
+    overview: Overview
     problems: list[ShownProblem]
     judged: int  # of how many of the newest failed fetches the causes are known
     held: list[tuple[str, int]]  # how many sites with fetches to come are in each state in which nothing starts
@@ -33,13 +33,13 @@ class _Now:
 
 
 def _now() -> _Now:
-    seen = overview()
-    listed = sorted(seen.processes, key=lambda process: ORDER.index(process.state))
+    found = overview()
+    listed = sorted(found.processes, key=lambda process: ORDER.index(process.state))
     return _Now(
-        seen=seen,
-        problems=[shown(problem) for problem in problems(seen)],
+        overview=found,
+        problems=[shown(problem) for problem in problems(found)],
         judged=HEADS,
-        held=[(state, getattr(seen.numbers, state.replace(" ", "_"))) for state in HELD],
+        held=[(state, getattr(found.numbers, state.replace(" ", "_"))) for state in HELD],
         processes=listed[:MOST_PROCESSES],
         others=_others(listed[MOST_PROCESSES:]),
     )

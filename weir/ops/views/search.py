@@ -76,8 +76,8 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _part(title: str, ask: Callable[[str], _Hits], text: str) -> _Part:
-    seen = look(partial(ask, text))
-    return _Part(title=title, found=seen.value or _Hits(), failure=seen.failure)
+    looked = look(partial(ask, text))
+    return _Part(title=title, found=looked.value or _Hits(), failure=looked.failure)
 
 
 def _of_number(text: str) -> _Hits:
