@@ -26,7 +26,7 @@ FILTERS = PageFilters(
         label="State",
         values=[state.value for state in EmailState],
         default=EmailState.UNKNOWN.value,
-        yields=True,
+        default_if_alone=True,
     ),
     Choice(name="kind", label="Kind", values=kinds.names),
     Text(name="to", label="Recipient begins with"),
@@ -63,7 +63,7 @@ def show_list(request: HttpRequest) -> OpsPage:
         return listing.page(wanted(chosen), chosen.cursor)
 
     numbers, snapshot = _all_numbers.get(done(request), _numbers), _lists.get((chosen.key, done(request)), found)
-    shows = {"numbers": numbers, "chosen": chosen, "list": snapshot, "in_any_state": chosen.widened("state")}
+    shows = {"numbers": numbers, "chosen": chosen, "list": snapshot, "in_any_state": chosen.query_with_any("state")}
     return OpsPage(
         template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, snapshot.left_s), shows=shows
     )
