@@ -43,7 +43,7 @@ def email() -> Email:
 
 @pytest.fixture
 def browser() -> Client:
-    return signed_in("weir_ratelimit.change_site", "weir_mail.resolve_email")
+    return signed_in("weir_ratelimit.change_site", "weir_mail.resolve_email", "weir_fetches.change_robotsfile")
 
 
 def pause_site() -> None:
