@@ -210,6 +210,8 @@ KIND: Final = {
         action=kinds.PAUSE,
         form=SeenDecision,
         do=lambda actor, kind, values: kinds.pause(actor, kind, why=values["why"], seen=values["seen"]),
+        # Also if somebody else was faster after the version was compared.
+        unchanged="Nothing was changed: the kind is paused already, and the reason that was given then stays.",
     ),
     "resume": Deed(
         title="Resume",

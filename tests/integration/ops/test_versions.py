@@ -3,16 +3,21 @@
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 from django.db.models.functions import Now
 from django.test import Client
 
 from tests import programs
+from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.ops.test_acting import opened, signed_in
 from weir.ops import pages
 from weir.ratelimit import site_settings
@@ -149,6 +154,30 @@ def test_who_acted_is_told_what_was_done(browser: Client, monkeypatch: pytest.Mo
         assert "Done:" not in browser.get(f"/sites/{HOST}/", {"done": number}).content.decode()
     monkeypatch.setattr(pages, "SAID_FOR", timedelta(seconds=-1))
     assert "Done:" not in browser.get(to).content.decode()
+
+
+def test_of_two_who_pause_a_kind_at_once_the_second_is_told_that_it_is_paused(
+    browser: Client, other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """There was no row to lock when its version was compared."""
+    path = f"/emails/kinds/{KIND}/pause/"
+    sent = {**opened(browser, path), **WHY}
+    other_connection.execute(
+        "INSERT INTO weir_mail_pausedkind (kind, who, why, paused_at) VALUES (%s, 'eve', 'Why not?', now())", [KIND]
+    )
+
+    def post() -> Any:
+        try:
+            return browser.post(path, sent)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(post)
+        eventually(lambda: waiters(other_connection), "the second one waits for the first")
+        other_connection.commit()
+    assert (answer.result().status_code, "the kind is paused already" in answer.result().text) == (409, True)
+    assert (PausedKind.objects.get().who, Entry.objects.exists()) == ("eve", False)
 
 
 def said(*arguments: str) -> dict[str, object]:
