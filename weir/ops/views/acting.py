@@ -31,7 +31,8 @@ from weir.workers.mail.models import Email
 
 REFUSALS: Final = (acting.ActRefused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
 LONGEST_COUNT_S: Final = 1.0
-SEEN: Final = "seen"  # in the query of the link to a form: the version that the page showed; as a field: the form's
+# The version that the actor has seen: in a link to a form that of the page, in the form that of the form.
+SEEN: Final = "seen"
 
 Target = Any  # what a deed changes: a host, an id, a kind of e-mail, or the filters of a list
 View = Callable[[HttpRequest, Target, str], HttpResponse]
