@@ -7,7 +7,8 @@ the same version. In this way browsers keep their pages up to date.
 After an act, the visitor is sent to a page whose URL names the act (`after_act`). Its snapshots have keys of their own
 (`done`), so the page shows the effect of the act in each web process: the first look by such a key begins after the act
 has committed. After KEYED_FOR the same URL gets the snapshots of all viewers: by then, those from before the act are
-gone from each process. The URL is signed, so an act has one such key, and nobody makes more of them by counting up.
+gone from each process. The URL is signed, so an act has one such key, and nobody makes more of them by counting up; of
+each kind of snapshot a process keeps MOST_KEPT, whatever their keys are.
 """
 
 import hashlib
@@ -35,7 +36,8 @@ from weir.workers.audit.models import Entry
 PERMISSION: Final = "weir_ops.view"
 FORBIDDEN: Final = "Not for this account"
 DONE: Final = "done"  # in a URL: the id of the entry of the act after which the page is shown, signed
-KEYED_FOR: Final = timedelta(seconds=2 * LONGEST_LIFE_S)  # no snapshot is fresh for longer than half of that
+# No snapshot is fresh for longer than half of that. The rest is for the look itself, and for hosts whose clocks differ.
+KEYED_FOR: Final = timedelta(seconds=2 * LONGEST_LIFE_S)
 SAID_FOR: Final = timedelta(minutes=10)  # after an act, its page says for so long what was done
 PAGES: Final = (
     ("weir_ops:overview", "Overview"),
