@@ -85,7 +85,7 @@ def _asked(client: Client, visit: Visit, folder: Path, large: dict[str, int]) ->
 @contextmanager
 def no_snapshot() -> Iterator[None]:
     """Keep no snapshots while the block lasts: each page and each scrape asks PostgreSQL."""
-    with mock.patch.object(snapshots.SeenOverview, "is_fresh", False), mock.patch.object(scrape, "FRESH_S", -1e9):
+    with mock.patch.object(snapshots.Look, "is_fresh", False), mock.patch.object(scrape, "FRESH_S", -1e9):
         yield
 
 

@@ -128,7 +128,7 @@ FETCH: Final = {
 
 FETCHES: Final = {
     "retry": Deed(
-        title="Retry failed fetches",
+        title="Retry",
         explains="All failed fetches that the filters of the list name begin again, as if they were new.",
         action=fetches.RETRY,
         form=RetryFailed,
@@ -210,6 +210,8 @@ KIND: Final = {
         action=kinds.PAUSE,
         form=SeenDecision,
         do=lambda actor, kind, values: kinds.pause(actor, kind, why=values["why"], seen=values["seen"]),
+        # Also if somebody else was faster after the version was compared.
+        unchanged="Nothing was changed: the kind is paused already, and the reason that was given then stays.",
     ),
     "resume": Deed(
         title="Resume",
@@ -229,8 +231,6 @@ UNREAD: Final = {
         unchanged="The number equals the rows: nothing was changed.",
     ),
 }
-TITLES: Final = {
-    deed.action.name: deed.title
-    for deeds in (SITE, FETCH, FETCHES, EMAIL, RECIPIENT, KIND, UNREAD)
-    for deed in deeds.values()
-}
+DEEDS: Final = [deed for deeds in (SITE, FETCH, FETCHES, EMAIL, RECIPIENT, KIND, UNREAD) for deed in deeds.values()]
+# By the name in the audit trail: deeds that record the same action have the same title.
+TITLES: Final = {deed.action.name: deed.title for deed in DEEDS}

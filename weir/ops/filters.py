@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import urlencode
 
 LONGEST: Final = 500  # characters of a value, unless the list says otherwise
@@ -24,17 +24,17 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One of some values, or "" for any of them. Other text in the URL counts as the default.
+    """One of some values, or "" for any of them. Other text in the URL, such as AS_DEFAULT, counts as the default."""
 
-    A default that yields holds only while no other field is filled in: else nothing would be found by a name that is
-    typed into another field, though it is there.
-    """
+    AS_DEFAULT: ClassVar = "-"  # sent by the form for "the default": no value that can be chosen
 
     name: str
     label: str
     values: Sequence[str] | Callable[[], Sequence[str]]
     default: str = ""
-    yields: bool = False
+    # The default holds only while no other field is filled in. Otherwise nothing would be found by a name that is typed
+    # into another field, though it is there.
+    default_if_alone: bool = False
 
     @property
     def options(self) -> Sequence[str]:
@@ -55,7 +55,7 @@ class Chosen:
     filters: "PageFilters"
     values: Mapping[str, str]
     cursor: str = ""
-    left_open: frozenset[str] = frozenset()  # the fields whose default yields, and that were not chosen
+    defaulted: frozenset[str] = frozenset()  # the fields with `default_if_alone` of which no value was chosen
 
     def __iter__(self) -> Iterator[tuple[Text | Choice, str]]:
         return ((each, self.values[each.name]) for each in self.filters.fields)
@@ -71,10 +71,10 @@ class Chosen:
 
     def query(self, cursor: str = "") -> str:
         """Return the query string of the list's page that begins at the cursor."""
-        values = {name: value for name, value in self.values.items() if name not in self.left_open}
+        values = {name: value for name, value in self.values.items() if name not in self.defaulted}
         return urlencode({**values, **({CURSOR: cursor} if cursor else {})})
 
-    def widened(self, name: str) -> str:
+    def query_with_any(self, name: str) -> str:
         """Return the query string of the list with any value of this field; "" if no other field narrows the list."""
         others = {other: value for other, value in self.values.items() if value and other != name}
         return urlencode({name: "", **others}) if self.values[name] and others else ""
@@ -92,9 +92,9 @@ class PageFilters:
     def read(self, query: Mapping[str, str]) -> Chosen:
         """Return the values in the URL's query."""
         values = {each.name: each.read(query.get(each.name)) for each in self.fields}
-        yielding = [each for each in self.fields if isinstance(each, Choice) and each.yields]
-        left_open = frozenset(each.name for each in yielding if not each.is_chosen(query.get(each.name)))
-        if any(value for name, value in values.items() if name not in left_open):
-            values |= dict.fromkeys(left_open, "")
+        choices = [each for each in self.fields if isinstance(each, Choice) and each.default_if_alone]
+        defaulted = frozenset(each.name for each in choices if not each.is_chosen(query.get(each.name)))
+        if any(value for name, value in values.items() if name not in defaulted):
+            values |= dict.fromkeys(defaulted, "")
         cursor = query.get(CURSOR, "")[:LONGEST_CURSOR]
-        return Chosen(filters=self, values=values, cursor=cursor, left_open=left_open)
+        return Chosen(filters=self, values=values, cursor=cursor, defaulted=defaulted)

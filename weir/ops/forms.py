@@ -13,6 +13,7 @@ from weir.ratelimit.changing.statuses import parse_statuses, written
 
 LONGEST_REASON: Final = 2_000
 KEPT: Final = "It stays in the audit trail."
+OFFERED: Final = {"list": "reasons"}  # the list in act.html: the last reasons
 LARGEST: Final = 2**31 - 1  # that PostgreSQL keeps
 
 
@@ -66,14 +67,23 @@ FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
 class Reason(forms.Form):
     """Why, where that may be left out."""
 
-    why = forms.CharField(label="Why", required=False, max_length=LONGEST_REASON, help_text=f"Your reason. {KEPT}")
+    why = forms.CharField(
+        label="Why",
+        required=False,
+        max_length=LONGEST_REASON,
+        widget=forms.TextInput(attrs=OFFERED),
+        help_text=f"Your reason. {KEPT}",
+    )
 
 
 class Decision(forms.Form):
     """Why, where it is a decision about risk."""
 
     why = forms.CharField(
-        label="Why", max_length=LONGEST_REASON, help_text=f"Your reason, or what you found out, and where. {KEPT}"
+        label="Why",
+        max_length=LONGEST_REASON,
+        widget=forms.TextInput(attrs=OFFERED),
+        help_text=f"Your reason, or what you found out, and where. {KEPT}",
     )
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from weir.ops.charts import Chart, Series, chart
-from weir.ops.snapshots import OverviewSnapshot, SeenOverview, Snapshots
+from weir.ops.snapshots import Look, OverviewSnapshot, Snapshots
 from weir.workers.history import reports
 from weir.workers.history.reports import Point, SitePoint
 
@@ -46,18 +46,18 @@ def _span(name: str | None) -> ShownSpan:
     return SPANS["1h" if is_young else "24h"]
 
 
-def of_all(name: str | None) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
+def of_all(name: str | None) -> tuple[ShownSpan, Look[dict[str, Chart]]]:
     """Return the charts of the three promises, over the span with this name; an unknown name selects the usual span."""
     span = _span(name)
-    seen = _all.get(span, lambda: reports.minutes(span.hours, span.points))
-    return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
+    minutes = _all.get(span, lambda: reports.minutes(span.hours, span.points))
+    return span, minutes.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
 
 
-def of_site(name: str | None, site_id: int) -> tuple[ShownSpan, SeenOverview[dict[str, Chart]]]:
+def of_site(name: str | None, site_id: int) -> tuple[ShownSpan, Look[dict[str, Chart]]]:
     """Return the charts of one site, as `of_all` does."""
     span = _span(name)
-    seen = _of_site.get((span, site_id), lambda: reports.site_minutes(site_id, span.hours, span.points))
-    return span, seen.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})
+    minutes = _of_site.get((span, site_id), lambda: reports.site_minutes(site_id, span.hours, span.points))
+    return span, minutes.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})
 
 
 def _fetches(points: Sequence[Point] | Sequence[SitePoint], span: ShownSpan) -> Chart:

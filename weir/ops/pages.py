@@ -4,9 +4,11 @@ A page is a view that returns an `OpsPage`: a template and its context. The fram
 template. A request with the header X-Weir-Live gets the template without the frame, or 304 if the browser already has
 the same version. In this way browsers keep their pages up to date.
 
-After an act, the visitor is sent to a page whose URL names the entry of the act (`done=4711`). Its snapshots have keys
-of their own (`done`), so the page shows the effect of the act in each web process: the first look by such a key begins
-after the act has committed.
+After an act, the visitor is sent to a page whose URL names the act (`after_act`). Its snapshots have keys of their own
+(`done`), so the page shows the effect of the act in each web process: the first look by such a key begins after the act
+has committed. After KEYED_FOR the same URL gets the snapshots of all viewers: by then, those from before the act are
+gone from each process. The URL is signed, so an act has one such key, and nobody makes more of them by counting up; of
+each kind of snapshot a process keeps MOST_KEPT, whatever their keys are.
 """
 
 import hashlib
@@ -16,24 +18,26 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial, wraps
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
-from django.db.models.functions import Now
+from django.core.signing import BadSignature, TimestampSigner
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template import RequestContext
 from django.template.loader import get_template
 from django.urls import reverse
 
 from weir.ops import actions, answers
-from weir.ops.snapshots import look
+from weir.ops.snapshots import LONGEST_LIFE_S, look
 from weir.workers import cursors
 from weir.workers.audit.models import Entry
 
 PERMISSION: Final = "weir_ops.view"
 FORBIDDEN: Final = "Not for this account"
-DONE: Final = "done"  # in a URL: the id of the entry of the act after which the page is shown
-LONGEST_ID: Final = 18  # digits, which PostgreSQL's bigint has room for
+DONE: Final = "done"  # in a URL: the id of the entry of the act after which the page is shown, signed
+# No snapshot is fresh for longer than half of that. The rest is for the look itself, and for hosts whose clocks differ.
+KEYED_FOR: Final = timedelta(seconds=2 * LONGEST_LIFE_S)
 SAID_FOR: Final = timedelta(minutes=10)  # after an act, its page says for so long what was done
 PAGES: Final = (
     ("weir_ops:overview", "Overview"),
@@ -88,18 +92,36 @@ def page(view: View) -> Callable[..., HttpResponse]:
     return login_not_required(answered)  # the view itself asks for a login, not the login middleware
 
 
+def after_act(request: HttpRequest, path: str, entry: Entry) -> str:
+    """Return the path, which may have a query, as the URL that the visitor is sent to after the act of the entry."""
+    return f"{path}{'&' if '?' in path else '?'}{urlencode({DONE: _signer(request).sign(str(entry.pk))})}"
+
+
 def done(request: HttpRequest) -> str:
-    """Return after which act the page is shown, for the keys of its snapshots; "" if it is shown after none."""
-    text: str = request.GET.get(DONE, "")
-    return text if text.isascii() and text.isdecimal() and len(text) <= LONGEST_ID else ""
+    """Return after which act the page is shown, for the keys of its snapshots; "" if it is shown after none.
+
+    Only an act of the visitor's own counts, and only for KEYED_FOR.
+    """
+    return _act(request, KEYED_FOR)
+
+
+def _act(request: HttpRequest, within: timedelta) -> str:
+    """Return the id of the entry that the URL names, if this visitor did the act no longer than that ago."""
+    try:
+        return _signer(request).unsign(request.GET.get(DONE, ""), max_age=within)
+    except BadSignature:
+        return ""
+
+
+def _signer(request: HttpRequest) -> TimestampSigner:
+    return TimestampSigner(salt=f"weir.ops.done.{request.user.get_username()}")
 
 
 def _what_was_done(request: HttpRequest) -> Mapping[str, object]:
     """Return the entry of the visitor's own act, and its title, if the page is shown after one, and not much later."""
-    if not (number := done(request)):
+    if not (number := _act(request, SAID_FOR)):
         return {}
-    mine = Entry.objects.filter(pk=int(number), actor=request.user.get_username(), at__gt=Now() - SAID_FOR)
-    entry = look(mine.first).value
+    entry = look(Entry.objects.filter(pk=number).first).value
     return {"entry": entry, "act": actions.TITLES.get(entry.action, entry.action)} if entry else {}
 
 

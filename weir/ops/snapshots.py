@@ -31,7 +31,7 @@ MOST_KEPT: Final = 200  # how many snapshots of one kind are kept, such as those
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SeenOverview(Generic[T]):
+class Look(Generic[T]):
     """The result of a look: `value`, or None with the reason in `failure`."""
 
     value: T | None
@@ -48,10 +48,10 @@ class SeenOverview(Generic[T]):
         """For how many seconds more the result is fresh."""
         return max(0.0, self.life_s - self.age_s)
 
-    def then(self, make: Callable[[T], U]) -> "SeenOverview[U]":
+    def then(self, make: Callable[[T], U]) -> "Look[U]":
         """Return this look with what `make` returns for the value, if there is a value."""
         value = None if self.value is None else make(self.value)
-        return SeenOverview(value=value, failure=self.failure, taken_at=self.taken_at, life_s=self.life_s)
+        return Look(value=value, failure=self.failure, taken_at=self.taken_at, life_s=self.life_s)
 
     @property
     def is_fresh(self) -> bool:
@@ -64,9 +64,9 @@ class OverviewSnapshot(Generic[T]):
     def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
         self._looking = threading.Lock()
-        self._last: SeenOverview[T] | None = None
+        self._last: Look[T] | None = None
 
-    def get(self, ask: Callable[[], T]) -> SeenOverview[T]:
+    def get(self, ask: Callable[[], T]) -> Look[T]:
         """Return the last look while it is fresh, or while another thread looks; otherwise look now: call `ask`.
 
         Never raises a database error: `failure` says what failed or took too long. Raises any other error of `ask`, and
@@ -76,9 +76,7 @@ class OverviewSnapshot(Generic[T]):
         if last is not None and last.is_fresh:
             return last
         if not self._looking.acquire(timeout=0 if last is not None else FIRST_WITHIN_S):
-            return last or SeenOverview(
-                value=None, failure="It is being looked up for another viewer, which takes long."
-            )
+            return last or Look(value=None, failure="It is being looked up for another viewer, which takes long.")
         try:
             if self._last is last:  # no other thread has looked since
                 self._last = look(ask, self._least_life_s)
@@ -95,7 +93,7 @@ class Snapshots(Generic[T]):
         self._lock = threading.Lock()
         self._by_key: OrderedDict[Hashable, OverviewSnapshot[T]] = OrderedDict()
 
-    def get(self, key: Hashable, ask: Callable[[], T]) -> SeenOverview[T]:
+    def get(self, key: Hashable, ask: Callable[[], T]) -> Look[T]:
         """Return the snapshot of the key, as `OverviewSnapshot.get` does.
 
         All callers with the same key must ask for the same data.
@@ -108,7 +106,7 @@ class Snapshots(Generic[T]):
         return snapshot.get(ask)
 
 
-def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> SeenOverview[T]:
+def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> Look[T]:
     """Call `ask` now, with a limit of STATEMENT_S for each of its statements."""
     began = time.monotonic()
     value, failure = None, ""
@@ -119,9 +117,7 @@ def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> SeenOvervi
         failure = _sentence(error)
         log.warning("page_not_read", reason=failure)
     took_s = time.monotonic() - began
-    return SeenOverview(
-        value=value, failure=failure, life_s=max(least_life_s, min(COSTS_A_LIFE * took_s, LONGEST_LIFE_S))
-    )
+    return Look(value=value, failure=failure, life_s=max(least_life_s, min(COSTS_A_LIFE * took_s, LONGEST_LIFE_S)))
 
 
 def _sentence(error: Error) -> str:

@@ -132,7 +132,8 @@ def version(state: State) -> str:
 def refuse_changed(target: str, current: str, seen: str | None) -> None:
     """Raise Changed if the actor has seen another version of the target than the current one; None is any version.
 
-    The caller must have locked the target until the transaction ends.
+    The caller must have locked the target until the transaction ends. If there is no row to lock, as for a kind of
+    e-mail that is not paused, the caller must find out by the row that it makes whether another actor was faster.
     """
     if seen is not None and seen != current:
         raise Changed(f"{target} was changed meanwhile: look at it again, and decide anew.")

@@ -81,18 +81,40 @@ def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
     assert exports._cell(-1.5) == "-1.5"
 
 
-def test_a_file_that_is_not_whole_says_so(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("bound", "number", "why"),
+    [
+        (("MOST_ROWS", 150), 200, "there are more rows than these 200"),
+        (("LONGEST_S", 0.0), 100, "it took longer than 0 s"),
+    ],
+)
+def test_a_file_that_is_not_whole_says_so(
+    browser: Client, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, float], number: int, why: str
+) -> None:
+    """In its last line, as CSV in the first column; both bounds hold between two pages."""
     request_fetches([f"https://{HOST}/{number}" for number in range(250)])
-    monkeypatch.setattr(exports, "MOST_ROWS", 150)
+    monkeypatch.setattr(exports, *bound)
+    note = f"This file is not whole: {why}. Filter the list, or use the command."
     *found, last = read(browser, "/fetches/export.jsonl").splitlines()
-    assert (len(found), json.loads(last)) == (
-        200,
-        {"note": "There are more rows than these 200. Filter the list, or use the command."},
-    )
+    assert (len(found), json.loads(last)) == (number, {"note": note})
+    *listed, end = rows(read(browser, "/fetches/export.csv"))
+    assert (len(listed), next(iter(end.items()))) == (number, ("id", note))
+
+
+def test_a_file_of_just_so_many_rows_is_whole(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    request_fetches([f"https://{HOST}/{number}" for number in range(100)])
+    monkeypatch.setattr(exports, "MOST_ROWS", 100)
+    monkeypatch.setattr(exports, "LONGEST_S", 0.0)
+    assert len(rows(read(browser, "/fetches/export.csv"))) == 100
+    assert "not whole" not in read(browser, "/fetches/export.jsonl")
+
+
+def test_a_file_says_that_a_page_could_not_be_read(browser: Client) -> None:
+    request_fetches([f"https://{HOST}/"])
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE weir_fetches_fetch RENAME TO away")
     try:
-        assert "This file is not whole." in read(browser, "/fetches/export.csv")
+        assert "This file is not whole. PostgreSQL" in read(browser, "/fetches/export.csv")
     finally:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE away RENAME TO weir_fetches_fetch")

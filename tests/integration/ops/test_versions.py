@@ -1,18 +1,25 @@
 """Whoever acts on a site, an e-mail or a kind has seen the version that there is, by whichever door."""
 
 import json
+import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 from django.db.models.functions import Now
 from django.test import Client
 
 from tests import programs
+from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.ops.test_acting import opened, signed_in
+from weir.ops import pages
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Entry
@@ -41,7 +48,7 @@ def email() -> Email:
 
 @pytest.fixture
 def browser() -> Client:
-    return signed_in("weir_ratelimit.change_site", "weir_mail.resolve_email")
+    return signed_in("weir_ratelimit.change_site", "weir_mail.resolve_email", "weir_fetches.change_robotsfile")
 
 
 def pause_site() -> None:
@@ -86,14 +93,19 @@ def test_what_was_changed_since_the_page_was_shown_is_left_alone(
 
 
 def test_pages_link_to_forms_with_the_version_that_they_show(browser: Client, email: Email) -> None:
-    for page, form in (
-        (f"/sites/{HOST}/", f"/sites/{HOST}/pause/"),
-        (f"/emails/{email.pk}/", f"/emails/{email.pk}/resend/"),
-        (f"/emails/{email.pk}/", f"/emails/{email.pk}/suppress/"),
-        ("/emails/", f"/emails/kinds/{KIND}/pause/"),
-    ):
-        seen = opened(browser, form)["seen"]
-        assert f'href="{form}?seen={seen}"' in browser.get(page).content.decode()
+    """To those that are sent with a version. A recipient is named by the address, and robots.txt has no version."""
+    linked: dict[bool, set[str]] = {True: set(), False: set()}
+    for page in (f"/sites/{HOST}/", f"/emails/{email.pk}/", "/emails/"):
+        for link, query in re.findall(rf'href="({page}(?:[\w.-]+/)+)(\?[^"]*)?"', browser.get(page).text):
+            if (form := browser.get(link).context.get("form")) is not None:
+                assert query == (f"?seen={form.initial['seen']}" if "seen" in form.fields else ""), link
+                linked[bool(query)].add(link)
+    assert linked[False] == {f"/emails/{email.pk}/suppress/", f"/sites/{HOST}/ask-robots/"}
+    assert linked[True] >= {
+        f"/sites/{HOST}/pause/",
+        f"/emails/{email.pk}/resend/",
+        f"/emails/kinds/{KIND}/pause/",
+    }
 
 
 def test_a_back_off_is_no_change(browser: Client) -> None:
@@ -129,17 +141,43 @@ def test_what_changes_nothing_says_so(path: str, values: dict[str, str], said: s
     assert not Entry.objects.exists()
 
 
-def test_who_acted_is_told_what_was_done(browser: Client) -> None:
+def test_who_acted_is_told_what_was_done(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """And only that person, for some minutes, and as text."""
     to = browser.post(f"/sites/{HOST}/set/", {**opened(browser, f"/sites/{HOST}/set/"), "rate": "9/s"}).headers[
         "Location"
     ]
-    done = "Done:</b> change settings, a.example: rate 3/s to 9/s."
+    done = "Done:</b> change settings, a.example (rate: 3/s → 9/s)."
     assert done in browser.get(to).content.decode()
     assert "Done:" not in browser.get(f"/sites/{HOST}/").content.decode()
     assert "Done:" not in signed_in(name="eve").get(to).content.decode()
-    for number in ("0", "x", "9" * 30, "٣", "1' OR 1=1"):
+    for number in ("0", str(Entry.objects.get().pk), "x", "9" * 30, "٣", "1' OR 1=1", "\0"):
         assert "Done:" not in browser.get(f"/sites/{HOST}/", {"done": number}).content.decode()
+    monkeypatch.setattr(pages, "SAID_FOR", timedelta(seconds=-1))
+    assert "Done:" not in browser.get(to).content.decode()
+
+
+def test_of_two_who_pause_a_kind_at_once_the_second_is_told_that_it_is_paused(
+    browser: Client, other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """There was no row to lock when its version was compared."""
+    path = f"/emails/kinds/{KIND}/pause/"
+    sent = {**opened(browser, path), **WHY}
+    other_connection.execute(
+        "INSERT INTO weir_mail_pausedkind (kind, who, why, paused_at) VALUES (%s, 'eve', 'Why not?', now())", [KIND]
+    )
+
+    def post() -> Any:
+        try:
+            return browser.post(path, sent)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(post)
+        eventually(lambda: waiters(other_connection), "the second one waits for the first")
+        other_connection.commit()
+    assert (answer.result().status_code, "the kind is paused already" in answer.result().text) == (409, True)
+    assert (PausedKind.objects.get().who, Entry.objects.exists()) == ("eve", False)
 
 
 def said(*arguments: str) -> dict[str, object]:

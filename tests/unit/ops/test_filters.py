@@ -1,7 +1,10 @@
 """Filters: what a URL says is bounded, known, and said again in the links of the list."""
 
+import re
+
 import pytest
 from django.http import QueryDict
+from django.template.loader import render_to_string
 
 from weir.ops.filters import Choice, PageFilters, Text
 
@@ -51,7 +54,7 @@ def test_the_form_gets_its_fields_with_their_values() -> None:
 
 
 UNKNOWN = PageFilters(
-    Choice(name="state", label="State", values=("unknown", "sent"), default="unknown", yields=True),
+    Choice(name="state", label="State", values=("unknown", "sent"), default="unknown", default_if_alone=True),
     Choice(name="kind", label="Kind", values=("news",)),
     Text(name="to", label="To"),
 )
@@ -72,15 +75,33 @@ UNKNOWN = PageFilters(
         ("state=&to=", "", "state=&kind=&to="),
     ],
 )
-def test_a_default_that_yields_holds_while_nothing_else_is_given(query: str, state: str, said: str) -> None:
+def test_a_default_holds_while_no_other_field_is_filled_in(query: str, state: str, said: str) -> None:
     """What the visitor chose stays. The next page says again what was said."""
     chosen = UNKNOWN.read(QueryDict(query))
     assert (chosen.values["state"], chosen.query()) == (state, said)
     assert UNKNOWN.read(QueryDict(chosen.query("x"))).values == chosen.values
 
 
-def test_a_list_in_which_nothing_is_found_may_be_widened() -> None:
-    """Where it is narrowed by something else, too."""
-    assert UNKNOWN.read(QueryDict("state=sent&to=a%26b&after=x")).widened("state") == "state=&to=a%26b"
-    assert UNKNOWN.read(QueryDict("state=sent")).widened("state") == ""
-    assert UNKNOWN.read(QueryDict("to=robin")).widened("state") == ""
+@pytest.mark.parametrize(
+    ("query", "selected"),
+    [
+        ("", "unknown; any if filtered"),
+        ("to=robin", "unknown; any if filtered"),
+        ("state=", "any"),
+        ("state=unknown", "unknown"),
+    ],
+)
+def test_the_form_sends_such_a_default_as_no_value(query: str, selected: str) -> None:
+    """So it holds no more when the visitor fills in another field of the form."""
+    form = render_to_string("weir/ops/filters.html", {"chosen": UNKNOWN.read(QueryDict(query))})
+    options = re.findall(r'<option(?: value="([^"]*)")?( selected)?>([^<]*)', form.partition("</select>")[0])
+    assert [label for _, _, label in options] == ["unknown; any if filtered", "any", "unknown", "sent"]
+    assert options[0][0] == "-"
+    assert [label for _, is_selected, label in options if is_selected] == [selected]
+
+
+def test_a_list_in_which_nothing_is_found_may_have_any_value_of_a_field() -> None:
+    """Where another field narrows it, too."""
+    assert UNKNOWN.read(QueryDict("state=sent&to=a%26b&after=x")).query_with_any("state") == "state=&to=a%26b"
+    assert UNKNOWN.read(QueryDict("state=sent")).query_with_any("state") == ""
+    assert UNKNOWN.read(QueryDict("to=robin")).query_with_any("state") == ""

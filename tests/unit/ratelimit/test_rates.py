@@ -6,7 +6,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from weir.conf.texts.rates import FASTEST, SLOWEST, InvalidRate, format_rate, parse_duration, parse_rate, rate_text
+from weir.conf.texts.rates import (
+    FASTEST,
+    SLOWEST,
+    InvalidRate,
+    format_duration,
+    format_rate,
+    parse_duration,
+    parse_rate,
+    rate_text,
+)
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MICROSECOND = timedelta(microseconds=1)
@@ -155,3 +164,13 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"50ms, 90s, 10m, 2h or 1d|at most 366d") as refusal:
         parse_duration(text)
     assert repr(text) in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["7us", "50ms", "1500ms", "90s", "10m", "2h", "1d", "366d"])
+def test_a_duration_is_written_as_it_is_read(text: str) -> None:
+    """In the largest unit that expresses it."""
+    assert format_duration(parse_duration(text)) == text
+
+
+def test_no_duration_is_zero_seconds() -> None:
+    assert format_duration(timedelta(0)) == "0s"

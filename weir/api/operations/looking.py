@@ -5,17 +5,17 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from weir.api.http.problems import UNAVAILABLE, Problem
-from weir.ops.snapshots import SeenOverview, look
+from weir.ops.snapshots import Look, look
 
 T = TypeVar("T")
 
 
 def looked(ask: Callable[[], T]) -> T:
     """Return the result of `ask`, which must only read. Raises Problem if a statement takes longer than a second."""
-    return seen(look(ask))
+    return value_of(look(ask))
 
 
-def seen(of: SeenOverview[T]) -> T:
+def value_of(of: Look[T]) -> T:
     """Return the value of a look. Raises Problem if the look has no value."""
     if of.value is None:
         raise Problem(UNAVAILABLE, of.failure)

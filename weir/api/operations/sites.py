@@ -21,7 +21,7 @@ from weir.api.http.problems import (
     READ_ONLY,
     Problem,
 )
-from weir.api.operations.looking import finite, looked, seen
+from weir.api.operations.looking import finite, looked, value_of
 from weir.api.operations.operation import IF_MATCH, operation, refused
 from weir.api.schemas import sites as schemas
 from weir.api.schemas.values import Host
@@ -49,7 +49,7 @@ _backlogs: OverviewSnapshot[site_list.Backlogs] = OverviewSnapshot(least_life_s=
 @operation(router, "GET", "/sites", scope=scopes.SEE_SITES, answers={200: schemas.SitePage})
 def list_sites(request: HttpRequest, query: Query[schemas.SiteListQuery]) -> schemas.SitePage:
     """List the sites that meet the filters, with their rates, backlogs and states."""
-    counted = seen(_backlogs.get(site_list.backlogs))
+    counted = value_of(_backlogs.get(site_list.backlogs))
     filters = site_list.SiteFilters(search=query.search, state=query.state, sort=query.sort)
     with refused(INVALID, BadCursor):
         page = looked(partial(site_list.site_list, filters, query.after or None, counted=counted))
@@ -124,10 +124,10 @@ def put_site(
 @operation(router, "PUT", "/sites/{host}/pause", scope=scopes.CHANGE_SITES, answers={204: None}, refusals=CHANGES)
 def pause_site(request: HttpRequest, host: Host, wanted: schemas.Pause, if_match: str = IF_MATCH) -> HttpResponse:
     """Start nothing at a site for some time, or until it is resumed. What is in flight ends."""
-    seen = _version(host, if_match)
+    version = _version(host, if_match)
     with refused(INVALID, ValueError):
         lasts: timedelta | None = None if wanted.lasts is None else parse_duration(wanted.lasts)
-        sites.pause(actor(request), host, lasts, why=wanted.why, seen=seen)
+        sites.pause(actor(request), host, lasts, why=wanted.why, seen=version)
     return HttpResponse(status=204)
 
 

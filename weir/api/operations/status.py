@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from weir.api.operations.looking import seen
+from weir.api.operations.looking import value_of
 from weir.api.operations.operation import operation
 from weir.api.schemas import status as schemas
 from weir.api.tokens import scopes
@@ -18,7 +18,7 @@ _snapshot: OverviewSnapshot[Overview] = OverviewSnapshot()
 @operation(router, "GET", "/status", scope=scopes.SEE_STATUS, answers={200: schemas.Status})
 def get_status(request: HttpRequest) -> schemas.Status:
     """Return how everything does, and what needs a person. It is up to some seconds old: `now` says of when."""
-    found = seen(_snapshot.get(overview))
+    found = value_of(_snapshot.get(overview))
     numbers = found.numbers._asdict()
     return schemas.Status(
         now=found.numbers.now,

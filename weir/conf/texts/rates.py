@@ -86,6 +86,16 @@ def parse_duration(text: str) -> timedelta:
     return duration
 
 
+def format_duration(duration: timedelta) -> str:
+    """Return the duration in the largest unit in which it is a whole number, such as 90s: what parse_duration reads."""
+    duration_us = duration // MICROSECOND
+    for unit in ("d", "h", "m", "s", "ms"):
+        periods, rest = divmod(duration_us, _UNITS_US[unit])
+        if periods and not rest:
+            return f"{periods}{unit}"
+    return f"{duration_us}us" if duration_us else "0s"
+
+
 def _duration(text: str) -> timedelta | None:
     """Return the duration, or None if the text is not one. If the text exceeds the limit, so does the result."""
     if match := _DURATION.fullmatch(text.lower()):

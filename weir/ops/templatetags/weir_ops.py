@@ -2,20 +2,23 @@
 
 import math
 import re
+from contextlib import suppress
 from datetime import datetime
 
 from django import template
 from django.shortcuts import resolve_url
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
+from django.utils.dateparse import parse_datetime, parse_duration
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
 
 from weir.conf import settings
-from weir.conf.texts.rates import rate_text
+from weir.conf.texts.rates import format_duration, rate_text
 from weir.ops.filters import Chosen
 from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER
+from weir.workers.audit.models import Entry
 from weir.workers.cli import terminal
 from weir.workers.fetches.reports.listed_site import SiteStatus
 from weir.workers.mail.actions import kinds
@@ -25,7 +28,10 @@ from weir.workers.overview import problems
 register = template.Library()
 NOTHING = "-"
 LONGEST_TEXT = 2_000  # characters of foreign text
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT", re.ASCII)
+LONGEST_VALUE = 120  # characters of a value that was changed
+# As Django writes them into JSON. A reason that somebody has given may have this form, too, and be no moment.
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
+_DURATION = re.compile(r"P\d{1,6}DT\d\dH\d\dM\d\d(\.\d+)?S", re.ASCII)
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -104,18 +110,39 @@ def argument(name: str) -> str:
 
 
 @register.filter
-def words(name: str) -> str:
-    """Return the name of a value that was changed, as words."""
-    return foreign(name).replace("_", " ")
+def recorded_changes(entry: Entry) -> list[str]:
+    """Return each value that was changed as text: "rate: 3/s → 9/s", or "state: cancelled" if no value was before."""
+    was_known = entry.before is not None
+    return [
+        f"{foreign(name).replace('_', ' ')}: {f'{_recorded(was)} → ' if was_known else ''}{_recorded(became)}"
+        for name, was, became in entry.changes
+    ]
 
 
-@register.filter
-def told(value: object) -> str:
-    """Return a value of the audit trail as text: a moment without its fractions of a second, a dash for None."""
-    text = NOTHING if value is None else str(value)
-    if not _MOMENT.match(text) or (at := parse_datetime(text)) is None:
-        return foreign(text)
-    return "until it is resumed" if at >= PAUSED_FOREVER else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+def _recorded(value: object) -> str:
+    """Return a value of the audit trail, which is of JSON's types, as text of at most LONGEST_VALUE characters."""
+    match value:
+        case None | [] | "":
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            text = ", ".join(map(_recorded, value))
+        case dict():
+            text = ", ".join(f"{foreign(name)}: {_recorded(part)}" for name, part in value.items())
+        case _:
+            text = _recorded_text(str(value))
+    return Truncator(text).chars(LONGEST_VALUE)
+
+
+def _recorded_text(text: str) -> str:
+    """Return a moment without its fractions of a second, a duration as operators write it, and other text as it is."""
+    with suppress(ValueError):
+        if _MOMENT.fullmatch(text) and (at := parse_datetime(text)) is not None:
+            return "an operator resumes it" if at >= PAUSED_FOREVER else f"{at:%Y-%m-%d %H:%M:%S} UTC"
+    if _DURATION.fullmatch(text) and (duration := parse_duration(text)) is not None:
+        return format_duration(duration)
+    return foreign(text)
 
 
 @register.filter

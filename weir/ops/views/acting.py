@@ -1,17 +1,19 @@
 """Pages with a form through which operators change something. weir.ops.actions carries out the changes."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from django.db import OperationalError
+from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 
 from weir.ops import actions, pages
 from weir.ops.actions import Deed
 from weir.ops.filters import Chosen
+from weir.ops.snapshots import look
 from weir.ops.views.fetches import FILTERS
 from weir.postgres import bounded
 from weir.ratelimit import site_names
@@ -19,6 +21,7 @@ from weir.ratelimit.models import Site
 from weir.ratelimit.site_settings import SiteBusy
 from weir.ratelimit.sites import UnknownSite, unknown_site
 from weir.workers.audit import acting, listing
+from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door
 from weir.workers.fetches.actions import fetches as actions_of_fetches
 from weir.workers.fetches.actions import sites
@@ -28,7 +31,8 @@ from weir.workers.mail.models import Email
 
 REFUSALS: Final = (acting.ActRefused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
 LONGEST_COUNT_S: Final = 1.0
-SEEN: Final = "seen"  # in the query of the link to a form: the version that the page showed; as a field: the form's
+# The version that the actor has seen: in a link to a form that of the page, in the form that of the form.
+SEEN: Final = "seen"
 
 Target = Any  # what a deed changes: a host, an id, a kind of e-mail, or the filters of a list
 View = Callable[[HttpRequest, Target, str], HttpResponse]
@@ -46,45 +50,54 @@ def _acts(
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
         if (deed := deeds.get(what)) is None:
             raise Http404(f"There is no {what!r}: {', '.join(deeds)}.")
-        answer = pages.forbidden(request) or _answer(request, deed, target, back(target), partial(initial, what))
-        return pages.guarded(answer)
+        visit = _Visit(request=request, deed=deed, target=target, back=back(target), initial=partial(initial, what))
+        return pages.guarded(pages.forbidden(request) or visit.answer())
 
     return view
 
 
-def _answer(
-    request: HttpRequest, deed: Deed, target: Target, back: str, initial: Callable[[Target], Mapping[str, Any]]
-) -> HttpResponse:
-    actor = acting.of_request(request, Door.PAGE)
-    refusal, may, status = "", True, 200
-    form = deed.form(request.POST if request.method == "POST" else None)
-    try:
-        deed.action.allow(actor, "?")  # not the real reason, for which the form asks
-        if not form.is_bound:
-            form.initial = {**initial(target)}
-            acting.refuse_changed("It", form.initial.get(SEEN, ""), request.GET.get(SEEN))
-        elif form.is_valid():
-            deed.do(actor, target, form.cleaned_data)
-            if actor.entries:
-                return HttpResponseRedirect(_with(back, pages.DONE, actor.entries[-1].pk))
-            refusal, status = deed.unchanged, 409
-    except (acting.NotPermitted, acting.ReadOnly) as error:
-        refusal, may, status = str(error), False, 403
-    except acting.Changed as error:  # without a form: the page has to be looked at first
-        refusal, may, status = str(error), False, 409
-    except REFUSALS as error:
-        refusal, status = str(error), 409
-    shows = {"title": deed.title, "deed": deed, "target": target, "form": form, "refusal": refusal, "may": may}
-    if may:
-        form.fields["why"].widget.attrs["list"] = "reasons"
-        shows["reasons"] = listing.last_reasons(deed.action.name)
-    html = pages.rendered("weir/ops/act.html", {**shows, "back": back, **pages.frame(request)}, request)
-    return HttpResponse(html, status=400 if form.errors and may else status)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Visit:
+    """A visit to the form of a deed: the form is opened, or it is sent."""
 
+    request: HttpRequest
+    deed: Deed
+    target: Target
+    back: str  # the path of the page to which the visitor returns
+    initial: Callable[[Target], Mapping[str, Any]]
 
-def _with(path: str, name: str, value: object) -> str:
-    """Return a path, which may have a query, with one more value in its query."""
-    return f"{path}{'&' if '?' in path else '?'}{urlencode({name: value})}"
+    def answer(self) -> HttpResponse:
+        actor = acting.of_request(self.request, Door.PAGE)
+        form = self.deed.form(self.request.POST if self.request.method == "POST" else None)
+        try:
+            self.deed.action.allow(actor, "?")  # not the real reason, for which the form asks
+            return self._sent(form, actor) if form.is_bound else self._opened(form)
+        except (acting.NotPermitted, acting.ReadOnly) as error:
+            return self._page(None, 403, str(error))
+        except acting.Changed as error:  # without a form: the page has to be looked at first
+            return self._page(None, 409, str(error))
+        except REFUSALS as error:
+            return self._page(form, 409, str(error))
+
+    def _opened(self, form: Form) -> HttpResponse:
+        form.initial = {**self.initial(self.target)}
+        if SEEN in form.fields:
+            acting.refuse_changed("It", form.initial[SEEN], self.request.GET.get(SEEN))
+        return self._page(form, 200)
+
+    def _sent(self, form: Form, actor: Actor) -> HttpResponse:
+        if not form.is_valid():
+            return self._page(form, 400)
+        self.deed.do(actor, self.target, form.cleaned_data)
+        if not actor.entries:
+            return self._page(form, 409, self.deed.unchanged)
+        return HttpResponseRedirect(pages.after_act(self.request, self.back, actor.entries[-1]))
+
+    def _page(self, form: Form | None, status: int, refusal: str = "") -> HttpResponse:
+        reasons = look(partial(listing.last_reasons, self.deed.action.name)).value if form else None
+        shows = {"title": self.deed.title, "deed": self.deed, "target": self.target, "back": self.back}
+        shows |= {"form": form, "reasons": reasons or [], "refusal": refusal, **pages.frame(self.request)}
+        return HttpResponse(pages.rendered("weir/ops/act.html", shows, self.request), status=status)
 
 
 def _of_site(what: str, host: str) -> Mapping[str, Any]:
@@ -106,11 +119,11 @@ def _of_kind(_what: str, kind: str) -> Mapping[str, Any]:
     return {SEEN: kinds.current_version(kind)}
 
 
-def _page(name: str) -> Callable[[Target], str]:
+def _to_page(name: str) -> Callable[[Target], str]:
     return lambda target: reverse(name, args=[target])
 
 
-def _list(name: str) -> Callable[[Target], str]:
+def _to_list(name: str) -> Callable[[Target], str]:
     return lambda _target: reverse(name)
 
 
@@ -136,9 +149,9 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
     return _unread(request, "a user's unread number", what)
 
 
-site = _acts(actions.SITE, _page("weir_ops:site"), _of_site)
-fetch = _acts(actions.FETCH, _page("weir_ops:fetch"))
-email = _acts(actions.EMAIL | actions.RECIPIENT, _page("weir_ops:email"), _of_email)
-kind = _acts(actions.KIND, _list("weir_ops:emails"), _of_kind)
+site = _acts(actions.SITE, _to_page("weir_ops:site"), _of_site)
+fetch = _acts(actions.FETCH, _to_page("weir_ops:fetch"))
+email = _acts(actions.EMAIL | actions.RECIPIENT, _to_page("weir_ops:email"), _of_email)
+kind = _acts(actions.KIND, _to_list("weir_ops:emails"), _of_kind)
 _fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
-_unread = _acts(actions.UNREAD, _list("weir_ops:unread"))
+_unread = _acts(actions.UNREAD, _to_list("weir_ops:unread"))

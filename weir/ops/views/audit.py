@@ -19,6 +19,6 @@ _lists: Snapshots[listing.EntriesPage] = Snapshots()
 def show_list(request: HttpRequest) -> OpsPage:
     """Show a page of the entries that meet the filters, the newest first."""
     chosen = FILTERS.read(request.GET)
-    seen = _lists.get(chosen.key, partial(listing.page, listing.EntryFilters(**chosen.values), chosen.cursor))
-    shows = {"chosen": chosen, "list": seen}
-    return OpsPage(template="weir/ops/audit.html", title="Audit", good_for_s=seen.left_s, shows=shows)
+    snapshot = _lists.get(chosen.key, partial(listing.page, listing.EntryFilters(**chosen.values), chosen.cursor))
+    shows = {"chosen": chosen, "list": snapshot}
+    return OpsPage(template="weir/ops/audit.html", title="Audit", good_for_s=snapshot.left_s, shows=shows)

@@ -26,7 +26,7 @@ FILTERS = PageFilters(
         label="State",
         values=[state.value for state in EmailState],
         default=EmailState.UNKNOWN.value,
-        yields=True,
+        default_if_alone=True,
     ),
     Choice(name="kind", label="Kind", values=kinds.names),
     Text(name="to", label="Recipient begins with"),
@@ -62,10 +62,10 @@ def show_list(request: HttpRequest) -> OpsPage:
         planner.by_indexes()
         return listing.page(wanted(chosen), chosen.cursor)
 
-    numbers, seen = _all_numbers.get(done(request), _numbers), _lists.get((chosen.key, done(request)), found)
-    shows = {"numbers": numbers, "chosen": chosen, "list": seen, "in_any_state": chosen.widened("state")}
+    numbers, snapshot = _all_numbers.get(done(request), _numbers), _lists.get((chosen.key, done(request)), found)
+    shows = {"numbers": numbers, "chosen": chosen, "list": snapshot, "in_any_state": chosen.query_with_any("state")}
     return OpsPage(
-        template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows
+        template="weir/ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, snapshot.left_s), shows=shows
     )
 
 
@@ -89,17 +89,17 @@ def show(request: HttpRequest, email_id: int) -> OpsPage:
         listed = {"version": version_of(email), "suppressed": suppression.entry_of(email.recipient)}
         return {"email": email, **waits, **listed, **decided}
 
-    seen = _emails.get((email_id, done(request)), found)
-    if seen.value is None and not seen.failure:
+    snapshot = _emails.get((email_id, done(request)), found)
+    if snapshot.value is None and not snapshot.failure:
         raise Http404(f"There is no e-mail {email_id}.")
-    email = seen.value["email"] if seen.value else None
+    email = snapshot.value["email"] if snapshot.value else None
     state = email.state if isinstance(email, Email) else ""
     deeds = [(what, deed) for what, deed in actions.EMAIL.items() if state in resolving.ALLOWED[actions.ACTS[what]]]
-    shows = {"id": email_id, "seen": seen, "admin": _in_admin(email_id), "deeds": deeds}
+    shows = {"id": email_id, "snapshot": snapshot, "admin": _in_admin(email_id), "deeds": deeds}
     return OpsPage(
         template="weir/ops/email.html",
         title=f"E-mail {email_id}",
-        good_for_s=seen.left_s,
+        good_for_s=snapshot.left_s,
         shows=shows,
         own=partial(previews.part, request, email_id),
     )

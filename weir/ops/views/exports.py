@@ -1,7 +1,8 @@
 """The lists of the pages as files: all rows that the filters select, as CSV or as JSON lines.
 
 A file is written while it is read, page by page, each within a bound of time, so that its size does not matter to the
-web process. After MOST_ROWS rows or LONGEST_S seconds, or if a page cannot be read, the last line says that, and why.
+web process. After MOST_ROWS rows or LONGEST_S seconds, or if a page cannot be read, the last line says that the file is
+not whole, and why: as CSV in the first column, as JSON lines in an object with the one name `note`.
 """
 
 import csv
@@ -35,6 +36,8 @@ from weir.workers.mail.reports import listing
 
 MOST_ROWS: Final = 100_000
 LONGEST_S: Final = 120.0
+NOT_WHOLE: Final = "This file is not whole"
+INSTEAD: Final = "Filter the list, or use the command."
 TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson; charset=utf-8"}
 # What spreadsheets take for a formula. Texts come from strangers, so they get a quotation mark, as text does there.
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -131,17 +134,20 @@ def _parts(read: Read) -> Iterator[list[Row]]:
     """Yield the rows page by page and, if these are not all, a last row that says so."""
     ends_at, number, cursor = time.monotonic() + LONGEST_S, 0, ""
     while True:
-        seen = look(partial(read, cursor))
-        if seen.value is None:
-            yield [{"note": f"This file is not whole. {seen.failure}"}]
+        looked = look(partial(read, cursor))
+        if looked.value is None:
+            yield [{"note": f"{NOT_WHOLE}. {looked.failure}"}]
             return
-        rows, cursor = seen.value
+        rows, cursor = looked.value
         number += len(rows)
         yield rows
         if not cursor:
             return
-        if number >= MOST_ROWS or time.monotonic() > ends_at:
-            yield [{"note": f"There are more rows than these {number:,}. Filter the list, or use the command."}]
+        if number >= MOST_ROWS:
+            yield [{"note": f"{NOT_WHOLE}: there are more rows than these {number:,}. {INSTEAD}"}]
+            return
+        if time.monotonic() > ends_at:
+            yield [{"note": f"{NOT_WHOLE}: it took longer than {LONGEST_S:g} s. {INSTEAD}"}]
             return
 
 

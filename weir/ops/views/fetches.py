@@ -39,7 +39,7 @@ class _Found:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Seen:
+class _AboutFetch:
     """All about one fetch."""
 
     why: Why
@@ -47,7 +47,7 @@ class _Seen:
 
 
 _lists: Snapshots[_Found] = Snapshots()
-_fetches: Snapshots[_Seen] = Snapshots()
+_fetches: Snapshots[_AboutFetch] = Snapshots()
 
 
 @page
@@ -63,25 +63,29 @@ def show_list(request: HttpRequest) -> OpsPage:
         count = str(fetch_list.count(filters)) if not chosen.cursor else ""
         return _Found(page=fetch_list.fetch_list(filters, chosen.cursor or None), count=count)
 
-    seen = _lists.get((chosen.key, done(request)), found)
+    snapshot = _lists.get((chosen.key, done(request)), found)
     return OpsPage(
         template="weir/ops/fetches.html",
         title="Fetches",
-        good_for_s=seen.left_s,
-        shows={"chosen": chosen, "seen": seen},
+        good_for_s=snapshot.left_s,
+        shows={"chosen": chosen, "snapshot": snapshot},
     )
 
 
 @page
 def show(request: HttpRequest, fetch_id: int) -> OpsPage:
     """Show all about one fetch."""
+
+    def found() -> _AboutFetch:
+        return _AboutFetch(why=why(fetch_id), way=fetch_way(fetch_id))
+
     try:
-        seen = _fetches.get((fetch_id, done(request)), lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
+        snapshot = _fetches.get((fetch_id, done(request)), found)
     except UnknownFetch as error:
         raise Http404(str(error)) from error
-    headers = list(_pairs(seen.value.way.fetch.headers)) if seen.value else []
-    shows = {"id": fetch_id, "seen": seen, "headers": headers}
-    return OpsPage(template="weir/ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=seen.left_s, shows=shows)
+    headers = list(_pairs(snapshot.value.way.fetch.headers)) if snapshot.value else []
+    shows = {"id": fetch_id, "snapshot": snapshot, "headers": headers}
+    return OpsPage(template="weir/ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=snapshot.left_s, shows=shows)
 
 
 def _pairs(stored: object) -> Iterator[tuple[str, str]]:

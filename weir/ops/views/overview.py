@@ -9,7 +9,8 @@ from django.http import HttpRequest
 from weir.ops import histories
 from weir.ops.pages import OpsPage, page
 from weir.ops.snapshots import OverviewSnapshot
-from weir.ops.views.leads import ShownProblem, shown
+from weir.ops.views.links import ShownProblem, list_url, shown
+from weir.ops.views.sites import TO_COME
 from weir.ratelimit.models import HeldState
 from weir.workers.overview.overview import HEADS, Overview, overview
 from weir.workers.overview.problems import problems
@@ -24,22 +25,27 @@ ORDER: Final = ("silent", "stopping", "gone", "alive")
 class _Now:
     """The content of the page, with a row for as many processes as fit on a screen, and the number of the others."""
 
-    seen: Overview
+    overview: Overview
     problems: list[ShownProblem]
     judged: int  # of how many of the newest failed fetches the causes are known
-    held: list[tuple[str, int]]  # how many sites with fetches to come are in each state in which nothing starts
+    to_come: str  # the list of the sites with fetches to come
+    held: list[tuple[str, int, str]]  # each state in which nothing starts, how many of them are in it, and their list
     processes: list[ProcessStatus]
     others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" if each has a row
 
 
 def _now() -> _Now:
-    seen = overview()
-    listed = sorted(seen.processes, key=lambda process: ORDER.index(process.state))
+    found = overview()
+    listed = sorted(found.processes, key=lambda process: ORDER.index(process.state))
     return _Now(
-        seen=seen,
-        problems=[shown(problem) for problem in problems(seen)],
+        overview=found,
+        problems=[shown(problem) for problem in problems(found)],
         judged=HEADS,
-        held=[(state, getattr(seen.numbers, state.replace(" ", "_"))) for state in HeldState],
+        to_come=list_url("sites", fetches=TO_COME),
+        held=[
+            (state, getattr(found.numbers, state.replace(" ", "_")), list_url("sites", state=state, fetches=TO_COME))
+            for state in HeldState
+        ],
         processes=listed[:MOST_PROCESSES],
         others=_others(listed[MOST_PROCESSES:]),
     )

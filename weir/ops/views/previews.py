@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.urls import reverse
 
 from weir.ops.pages import OwnPart, forbidden, guarded
-from weir.ops.snapshots import SeenOverview, look
+from weir.ops.snapshots import Look, look
 from weir.workers.fetches.reports.preview import visible
 from weir.workers.mail.models import Email
 from weir.workers.mail.reports import previews
@@ -43,9 +43,9 @@ def part(request: HttpRequest, email_id: int) -> OwnPart:
     template, shows = "weir/ops/email_says.html", {"id": email_id, "permission": MAY_READ}
     if not request.user.has_perm(MAY_READ):
         return OwnPart(template=template, shows=shows)
-    seen = _read(email_id)
-    if not isinstance(says := seen.value, EmailPreview):
-        return OwnPart(template=template, shows={**shows, "may_read": True, "why_not": says or seen.failure})
+    looked = _read(email_id)
+    if not isinstance(says := looked.value, EmailPreview):
+        return OwnPart(template=template, shows={**shows, "may_read": True, "why_not": says or looked.failure})
     text = says.text.replace("\r\n", "\n")
     shows |= {
         "may_read": True,
@@ -70,9 +70,9 @@ def _html(request: HttpRequest, email_id: int) -> HttpResponse:
         return _refused(403, f"You lack the permission {MAY_READ}.")
     if request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":
         return HttpResponseRedirect(reverse("weir_ops:email", args=[email_id]))
-    seen = _read(email_id)
-    if not isinstance(says := seen.value, EmailPreview):
-        return _refused(404 if says else 503, says or seen.failure)
+    looked = _read(email_id)
+    if not isinstance(says := looked.value, EmailPreview):
+        return _refused(404 if says else 503, says or looked.failure)
     if not says.html:
         return _refused(404, "This e-mail has no HTML.")
     return HttpResponse(_CONNECTS.sub(_NOTHING, says.html), content_type="text/html; charset=utf-8", headers=HEADERS)
@@ -82,7 +82,7 @@ def _refused(status: int, why: str) -> HttpResponse:
     return HttpResponse(why, status=status, content_type="text/plain; charset=utf-8", headers=HEADERS)
 
 
-def _read(email_id: int) -> SeenOverview[EmailPreview | str]:
+def _read(email_id: int) -> Look[EmailPreview | str]:
     """Return what the e-mail says, or a sentence that says why there is nothing to show."""
 
     def ask() -> EmailPreview | str:

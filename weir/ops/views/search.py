@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -16,7 +16,7 @@ from django.urls import reverse
 from weir.ops import pages
 from weir.ops.filters import Text
 from weir.ops.snapshots import look
-from weir.ops.views.leads import Link
+from weir.ops.views.links import Link, list_url
 from weir.postgres import planner
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_names import InvalidSiteName, canonical
@@ -57,9 +57,9 @@ def show(request: HttpRequest) -> HttpResponse:
 
 def _answer(request: HttpRequest, text: str) -> HttpResponse:
     parts = _parts(text) if text else []
-    leads = {hit.url for part in parts for hit in part.found.hits}
-    if len(leads) == 1 and not any(part.failure for part in parts):
-        return HttpResponseRedirect(leads.pop())
+    urls = {hit.url for part in parts for hit in part.found.hits}
+    if len(urls) == 1 and not any(part.failure for part in parts):
+        return HttpResponseRedirect(urls.pop())
     shown = [part for part in parts if part.found.hits or part.failure]
     shows = {"title": "Search", "searched": text, "parts": shown, **pages.frame(request), "here": ""}
     return HttpResponse(pages.rendered("weir/ops/search.html", shows, request))
@@ -76,8 +76,8 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _part(title: str, ask: Callable[[str], _Hits], text: str) -> _Part:
-    seen = look(partial(ask, text))
-    return _Part(title=title, found=seen.value or _Hits(), failure=seen.failure)
+    looked = look(partial(ask, text))
+    return _Part(title=title, found=looked.value or _Hits(), failure=looked.failure)
 
 
 def _of_number(text: str) -> _Hits:
@@ -97,7 +97,7 @@ def _fetches(text: str) -> _Hits:
         for url in urls:
             filters = fetch_filters.Filters(url=url, is_exact=not end)
             if found := fetch_list(filters, most=MOST + 1).fetches:
-                more = _list("fetches", url=url + end) if len(found) > MOST else ""
+                more = list_url("fetches", url=url + end) if len(found) > MOST else ""
                 return _Hits(hits=[_fetch(fetch) for fetch in found[:MOST]], more=more)
     return _Hits()
 
@@ -110,7 +110,7 @@ def _sites(text: str) -> _Hits:
         return _Hits()
     filters = site_list.SiteFilters(search=text.lower())
     names = [site.row.name for site in site_list.all_sites(filters, MOST + 1, counted=site_list.Backlogs())]
-    more = _list("sites", search=text, sort="name") if len(names) > MOST else ""
+    more = list_url("sites", search=text, sort="name") if len(names) > MOST else ""
     return _Hits(hits=[_site_link(name) for name in names[:MOST]], more=more)
 
 
@@ -134,7 +134,7 @@ def _emails(text: str) -> _Hits:
     """Return the e-mails to recipients whose address begins with the text, and those with this key or Message-ID."""
     planner.by_indexes()
     found = list(searching.matching(Email.objects.order_by("pk"), text, most=MOST + 1)[: MOST + 1])
-    more = _list("emails", state="", to=text) if len(found) > MOST else ""
+    more = list_url("emails", state="", to=text) if len(found) > MOST else ""
     return _Hits(hits=[_email(email) for email in found[:MOST]], more=more)
 
 
@@ -150,7 +150,3 @@ def _email(email: Email) -> Link:
 
 def _site_link(name: str) -> Link:
     return Link(url=reverse("weir_ops:site", args=[name]), words=name)
-
-
-def _list(page: str, **query: str) -> str:
-    return f"{reverse(f'weir_ops:{page}')}?{urlencode(query)}"

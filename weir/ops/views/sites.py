@@ -40,23 +40,23 @@ class _WhatIf:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Seen:
+class _AboutSite:
     details: SiteDetails
     timeline: Timeline
     picture: timelines.Picture
     version: str
 
 
-def _site(name: str) -> _Seen:
+def _site(name: str) -> _AboutSite:
     details = site_details(name)
     of = timeline(details.at.site.pk)
     version = version_of(details.at.site)
-    return _Seen(details=details, timeline=of, picture=timelines.picture(of), version=version)
+    return _AboutSite(details=details, timeline=of, picture=timelines.picture(of), version=version)
 
 
 _backlogs: OverviewSnapshot[site_list.Backlogs] = OverviewSnapshot(least_life_s=5.0)
 _lists: Snapshots[site_list.SitePage] = Snapshots()
-_sites: Snapshots[_Seen] = Snapshots()
+_sites: Snapshots[_AboutSite] = Snapshots()
 
 
 @page
@@ -68,8 +68,8 @@ def show_list(request: HttpRequest) -> OpsPage:
     good_for_s = counted.left_s
     if counted.value is not None:
         found = partial(site_list.site_list, wanted(chosen), chosen.cursor or None, counted=counted.value)
-        shows["seen"] = seen = _lists.get(chosen.key, found)
-        good_for_s = min(good_for_s, seen.left_s)
+        shows["snapshot"] = snapshot = _lists.get(chosen.key, found)
+        good_for_s = min(good_for_s, snapshot.left_s)
     return OpsPage(template="weir/ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
 
 
@@ -83,18 +83,18 @@ def wanted(chosen: Chosen) -> site_list.SiteFilters:
 
 @page
 def show(request: HttpRequest, name: str) -> OpsPage:
-    """Show one site. If its snapshot could not be read (`seen.value` is None), the page says only why."""
+    """Show one site. If its snapshot could not be read (`snapshot.value` is None), the page says only why."""
     try:
-        seen = _sites.get((name, done(request)), partial(_site, name))
+        snapshot = _sites.get((name, done(request)), partial(_site, name))
     except (UnknownSite, InvalidSiteName) as error:
         raise Http404(str(error)) from error
-    shows: dict[str, object] = {"name": name, "seen": seen, "spans": histories.SPANS.values()}
-    if seen.value is not None:
-        site = seen.value.details.at.site
+    shows: dict[str, object] = {"name": name, "snapshot": snapshot, "spans": histories.SPANS.values()}
+    if snapshot.value is not None:
+        site = snapshot.value.details.at.site
         span, charts = histories.of_site(request.GET.get("over"), site.pk)
         settings = [(setting.heading or setting.label, setting.shown(site)) for setting in SETTINGS]
         shows |= {"span": span, "charts": charts, "what_if": _what_if(name, request.GET), "settings": settings}
-    return OpsPage(template="weir/ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
+    return OpsPage(template="weir/ops/site.html", title=name, every_s=2, good_for_s=snapshot.left_s, shows=shows)
 
 
 def _what_if(name: str, query: Mapping[str, str]) -> _WhatIf:
@@ -104,7 +104,7 @@ def _what_if(name: str, query: Mapping[str, str]) -> _WhatIf:
     if add and not (add.isascii() and add.isdecimal()):
         return _WhatIf(add=add, rate=rate, refusal="How many more fetches? A whole number, such as 500.")
     try:
-        seen = look(partial(forecast, name, int(add or 0), rate or None))
+        looked = look(partial(forecast, name, int(add or 0), rate or None))
     except ValueError as error:
         return _WhatIf(add=add, rate=rate, refusal=str(error))
-    return _WhatIf(add=add, rate=rate, expected=seen.value, refusal=seen.failure)
+    return _WhatIf(add=add, rate=rate, expected=looked.value, refusal=looked.failure)

@@ -12,9 +12,9 @@ _snapshots: Snapshots[UnreadStatus] = Snapshots()
 @page
 def show(request: HttpRequest) -> OpsPage:
     """Show the state of unread numbers."""
-    seen = _snapshots.get(done(request), unread_status)
-    shows = {"seen": seen, **(_scan(seen.value) if seen.value else {})}
-    return OpsPage(template="weir/ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
+    snapshot = _snapshots.get(done(request), unread_status)
+    shows = {"snapshot": snapshot, **(_scan(snapshot.value) if snapshot.value else {})}
+    return OpsPage(template="weir/ops/unread.html", title="Unread numbers", good_for_s=snapshot.left_s, shows=shows)
 
 
 def _scan(of: UnreadStatus) -> dict[str, object]:

@@ -20,7 +20,11 @@ RESUME: Final = AuditedAction("emails.resume_kind", MAY_ACT, wants_reason=True)
 
 
 def pause(actor: Actor, kind: str, *, why: str, seen: str | None = None) -> bool:
-    """Stop sending this kind: no e-mail of the kind is begun from now on. Return False if it was paused already."""
+    """Stop sending this kind: no e-mail of the kind is begun from now on. Return False if it was paused already.
+
+    Then the first reason stays. Of two actors who pause a kind at once, the second gets False, too, and not
+    acting.Changed: a kind that is not paused has no row that the first one could have locked.
+    """
     PAUSE.allow(actor, why)
     with transaction.atomic():
         paused = _pause_of(kind)

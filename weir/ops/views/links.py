@@ -1,4 +1,7 @@
-"""Leads: what the first page shows of a problem, with links to where a person does something about it."""
+"""Links from one page to others: to a list with filters, and from a problem to where a person does something about it.
+
+It has no view; views of several pages use it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +31,11 @@ class ShownProblem:
     runbook: Link | str
 
 
+def list_url(page: str, **query: str) -> str:
+    """Return the URL of a list, such as "sites", with these values of its filters."""
+    return f"{reverse(f'weir_ops:{page}')}?{urlencode(query)}"
+
+
 def shown(problem: PersonNeeded) -> ShownProblem:
     """Return what a page shows of the problem."""
     return ShownProblem(
@@ -39,6 +47,7 @@ def shown(problem: PersonNeeded) -> ShownProblem:
 
 
 def _link(target: Target) -> Link:  # noqa: PLR0911  one for each kind
+    # Links to forms name no version, as the Overview shows none: a form is sent with the version that it shows itself.
     value = target.value
     match target.kind:
         case TargetKind.FETCH:
@@ -48,19 +57,15 @@ def _link(target: Target) -> Link:  # noqa: PLR0911  one for each kind
         case TargetKind.PAUSED_SITE:
             return Link(url=reverse("weir_ops:site-act", args=[value, "resume"]), words=f"Resume {value}")
         case TargetKind.SITES:
-            query = {"state": value, "fetches": TO_COME}
-            return Link(url=_list("sites", query), words=f"The {value} sites with fetches to come")
+            url = list_url("sites", state=value, fetches=TO_COME)
+            return Link(url=url, words=f"The {value} sites with fetches to come")
         case TargetKind.EMAILS:
             words = f"The {value} e-mails of {target.of}" if target.of else f"The {value} e-mails"
-            return Link(url=_list("emails", {"state": value, "kind": target.of}), words=words)
+            return Link(url=list_url("emails", state=value, kind=target.of), words=words)
         case TargetKind.EMAIL_KIND:
             return Link(url=reverse("weir_ops:kind-act", args=[value, "pause"]), words=f"Pause {value}")
         case TargetKind.PROCESSES:
             return Link(url="#processes", words="The processes")
-
-
-def _list(name: str, query: dict[str, str]) -> str:
-    return f"{reverse(f'weir_ops:{name}')}?{urlencode(query)}"
 
 
 def _runbook(section: Section) -> Link | str:
