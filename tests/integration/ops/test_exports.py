@@ -40,7 +40,8 @@ def read(browser: Client, path: str) -> str:
 
 
 def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
+    assert text[:1] == "\ufeff"
+    return list(csv.DictReader(io.StringIO(text[1:])))
 
 
 def test_all_rows_that_the_filters_select_are_in_the_file(browser: Client) -> None:
@@ -74,7 +75,18 @@ def test_each_list_has_both_forms(browser: Client) -> None:
         assert row.keys() == line.keys()
 
 
-@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+FORMULAS = ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n1", " =1", "\xa0=1", "\ufeff =1", "\uff1d1"]
+
+
+def test_a_line_of_json_is_one_for_all_programs(browser: Client) -> None:
+    """Some divide it where Unicode ends a line."""
+    request_fetches([f"https://{HOST}/"])
+    Fetch.objects.update(error="a\u2028b\u2029c\x85d")
+    [line] = read(browser, "/fetches/export.jsonl").splitlines()
+    assert json.loads(line)["error"] == "a\u2028b\u2029c\x85d"
+
+
+@pytest.mark.parametrize("text", FORMULAS)
 def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
     assert exports._cell(text) == f"'{text}"
     assert exports._cell({"a": text}).startswith("{")
@@ -84,8 +96,8 @@ def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
 @pytest.mark.parametrize(
     ("bound", "number", "why"),
     [
-        (("MOST_ROWS", 150), 200, "there are more rows than these 200"),
-        (("LONGEST_S", 0.0), 100, "it took longer than 0 s"),
+        (("MOST_ROWS", 150), 200, "This file ends after 200 rows, and there may be more."),
+        (("LONGEST_S", 0.0), 100, "This file is not whole: it took longer than 0 s."),
     ],
 )
 def test_a_file_that_is_not_whole_says_so(
@@ -94,7 +106,7 @@ def test_a_file_that_is_not_whole_says_so(
     """In its last line, as CSV in the first column; both bounds hold between two pages."""
     request_fetches([f"https://{HOST}/{number}" for number in range(250)])
     monkeypatch.setattr(exports, *bound)
-    note = f"This file is not whole: {why}. Filter the list, or use the command."
+    note = f"{why} Filter the list, or use the command."
     *found, last = read(browser, "/fetches/export.jsonl").splitlines()
     assert (len(found), json.loads(last)) == (number, {"note": note})
     *listed, end = rows(read(browser, "/fetches/export.csv"))

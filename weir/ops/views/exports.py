@@ -39,8 +39,14 @@ LONGEST_S: Final = 120.0
 NOT_WHOLE: Final = "This file is not whole"
 INSTEAD: Final = "Filter the list, or use the command."
 TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson; charset=utf-8"}
-# What spreadsheets take for a formula. Texts come from strangers, so they get a quotation mark, as text does there.
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+# What spreadsheets take for a formula, some of them after blanks. Texts come from strangers, so they get a quotation
+# mark, as text does there.
+FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four in full width
+BLANKS: Final = ("\t", "\r", "\n")
+INVISIBLE: Final = str.maketrans("", "", "\ufeff\u200b")
+# Line ends of Unicode, by which some programs divide JSON lines.
+LINE_ENDS: Final = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
+BYTE_ORDER: Final = "\ufeff"  # without it, Excel takes UTF-8 for another encoding
 
 Row = Mapping[str, object]
 Part = tuple[list[Row], str]  # the rows of a page, and the cursor of the next one; "" if it is the last
@@ -144,7 +150,7 @@ def _parts(read: Read) -> Iterator[list[Row]]:
         if not cursor:
             return
         if number >= MOST_ROWS:
-            yield [{"note": f"{NOT_WHOLE}: there are more rows than these {number:,}. {INSTEAD}"}]
+            yield [{"note": f"This file ends after {number:,} rows, and there may be more. {INSTEAD}"}]
             return
         if time.monotonic() > ends_at:
             yield [{"note": f"{NOT_WHOLE}: it took longer than {LONGEST_S:g} s. {INSTEAD}"}]
@@ -156,7 +162,7 @@ def _json_lines(rows: list[Row]) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
+    return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False).translate(LINE_ENDS)
 
 
 def _csv() -> Callable[[list[Row]], str]:
@@ -169,6 +175,7 @@ def _csv() -> Callable[[list[Row]], str]:
         for row in rows:
             if not columns:
                 columns.extend(row)
+                text.write(BYTE_ORDER)
                 writer.writerow(columns)
             writer.writerow([_cell(value) for value in row.values()])
         return text.getvalue()
@@ -180,4 +187,5 @@ def _cell(value: object) -> str:
     if value is None or isinstance(value, int | float):
         return "" if value is None else str(value)
     text = value if isinstance(value, str) else _json(value).strip('"')  # a moment, or what has parts
-    return f"'{text}" if text.startswith(FORMULA) else text
+    is_formula = text.startswith(BLANKS) or text.translate(INVISIBLE).lstrip().startswith(FORMULA)
+    return f"'{text}" if is_formula else text
