@@ -27,7 +27,7 @@ FAILING_SHARE: Final = 10  # at least one in this many e-mails that ended has fa
 MISSED_WITHIN_S: Final = 300.0  # the newest minute is rolled up a minute later
 MISSED_LEAST: Final = 100  # slots; a killed fetcher misses a few
 MISSED_SHARE: Final = 10  # at least one in this many slots was missed
-LATE_S: Final = 600.0  # an e-mail that is due for longer needs a person
+LATE_S: Final = 600.0  # an e-mail that is due for longer needs somebody
 FEW: Final = 3  # how many sites, and kinds of e-mails, are named
 STALLED_AFTER_S: Final = 15.0  # longer than the lease of a lost message
 

@@ -79,7 +79,7 @@ class Section(NamedTuple):
 
 
 class PersonNeeded(NamedTuple):
-    """Something that needs a person."""
+    """Something that needs somebody."""
 
     text: str  # one sentence
     next_step: str  # a command line, or words
@@ -95,7 +95,7 @@ ON_DONE: Final = Section("how-to/enqueue-from-web-code", "Handle the end")
 
 
 def problems(seen: Overview) -> Iterator[PersonNeeded]:
-    """Yield what needs a person; a problem that stops more comes first."""
+    """Yield what needs somebody; a problem that stops more comes first."""
     if seen.broker_remedy:
         text = f"The broker answers, and refuses what it is told ({seen.broker_error}): workers hear of nothing."
         yield PersonNeeded(text, seen.broker_remedy, BROKER_LOST)

@@ -137,7 +137,7 @@ def test_the_page_has_this_order() -> None:
 def look(version: Release) -> None:
     """Let its commands read what the other version has written."""
     for command in LOOKS:
-        version.manage(*command.split(), statuses={0, 1})  # 1: something needs a person
+        version.manage(*command.split(), statuses={0, 1})  # 1: something needs somebody
 
 
 def progress(upgrade: Upgrade) -> list[int]:

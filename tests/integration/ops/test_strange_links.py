@@ -39,6 +39,11 @@ def test_a_cursor_of_what_no_row_has_is_refused(operator: Client, path: str, val
     assert "leave it out" in response.text
 
 
+@pytest.mark.parametrize("path", ["/emails/kinds/a%00b/pause/", "/emails/kinds/a%00b/resume/", "/sites/a%00b/pause/"])
+def test_a_name_that_nothing_can_have_is_not_found(operator: Client, path: str) -> None:
+    assert [operator.get(path).status_code, operator.post(path, {"why": "x"}).status_code] == [404, 404]
+
+
 @pytest.mark.parametrize(
     ("path", "names"),
     [("/sites/", ["search"]), ("/fetches/", ["site", "error", "url"]), ("/emails/", ["to"])],

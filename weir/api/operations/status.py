@@ -17,7 +17,7 @@ _snapshot: OverviewSnapshot[Overview] = OverviewSnapshot()
 
 @operation(router, "GET", "/status", scope=scopes.SEE_STATUS, answers={200: schemas.Status})
 def get_status(request: HttpRequest) -> schemas.Status:
-    """Return how everything does, and what needs a person. It is up to some seconds old: `now` says of when."""
+    """Return how everything does, and what needs somebody. It is up to some seconds old: `now` says of when."""
     found = value_of(_snapshot.get(overview))
     numbers = found.numbers._asdict()
     return schemas.Status(

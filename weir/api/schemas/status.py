@@ -6,7 +6,7 @@ from weir.api.schemas.values import Answer
 
 
 class NeedsAPerson(Answer):
-    """Something that needs a person."""
+    """Something that needs somebody."""
 
     text: str
     next_step: str

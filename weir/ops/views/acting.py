@@ -50,6 +50,8 @@ def _acts(
             return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
         if (deed := deeds.get(what)) is None:
             raise Http404(f"There is no {what!r}: {', '.join(deeds)}.")
+        if isinstance(target, str) and "\0" in target:  # PostgreSQL stores none
+            raise Http404("Nothing has such a name.")
         visit = _Visit(request=request, deed=deed, target=target, back=back(target), initial=partial(initial, what))
         return pages.guarded(pages.forbidden(request) or visit.answer())
 

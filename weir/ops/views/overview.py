@@ -1,4 +1,4 @@
-"""The first page: the three promises, each with its present numbers and its chart, and what needs a person."""
+"""The first page: the three promises, each with its present numbers and its chart, and what needs somebody."""
 
 from collections import Counter
 from dataclasses import dataclass

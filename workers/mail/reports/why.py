@@ -27,7 +27,7 @@ class EmailBlocker:
 
 
 def why(email: Email) -> list[EmailBlocker]:
-    """Return what is in the e-mail's way, first what needs a person; an empty list if it has ended for good."""
+    """Return what is in the e-mail's way, first what needs somebody; an empty list if it has ended for good."""
     if email.state == EmailState.PENDING:
         found = [*_by_people(email), *_by_time(email), *_by_relays(email), *_without_mailer()]
         return found or [

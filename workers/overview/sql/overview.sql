@@ -7,7 +7,7 @@
 -- heads of the queues of `heads` sites are looked at beside them. `stalled` sites have fetches that have been due for
 -- `stalled_after` seconds although the site's rate would have allowed them; `stalled_fetch` is one of these fetches.
 -- `halted` sites have due fetches, and are paused until an operator resumes them; `halted_site` is one of these sites.
--- Up to `few` of the stalled sites, of the halted ones, and of the kinds of e-mails that need a person are named, those
+-- Up to `few` of the stalled sites, of the halted ones, and of the kinds of e-mails that need somebody are named, those
 -- first whose fetches have waited longest, and of which there are most.
 -- `uncalled` fetches have ended, and named a task that a worker did not know; most of them named `uncalled_task`.
 --

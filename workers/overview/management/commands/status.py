@@ -25,7 +25,7 @@ class Command(ExactCommand):
     help = (
         "Show on one screen how fetches, unread numbers, e-mails and processes do, and below it what is wrong, with "
         "what to do next. Nothing is counted beyond 10,000. "
-        "Exit status: 0; 1 when something needs a person; 2 when it was typed wrongly."
+        "Exit status: 0; 1 when something needs somebody; 2 when it was typed wrongly."
     )
     examples = ("", "--json")
     requires_system_checks: list[str] = []
@@ -68,7 +68,7 @@ def _as_text(seen: Overview, found: Sequence[PersonNeeded]) -> Iterator[str]:
 
 
 def _uncounted(error: DatabaseError) -> Iterator[PersonNeeded]:
-    """Yield what needs a person if nothing could be counted; nothing if the error is another one."""
+    """Yield what needs somebody if nothing could be counted; nothing if the error is another one."""
     if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
         yield from _locked()
     elif isinstance(error, ProgrammingError):  # such as a column that is not there
@@ -76,7 +76,7 @@ def _uncounted(error: DatabaseError) -> Iterator[PersonNeeded]:
 
 
 def _locked() -> list[PersonNeeded]:
-    """Return what needs a person if a table is locked, so that nothing can be counted: the holders of locks."""
+    """Return what needs somebody if a table is locked, so that nothing can be counted: the holders of locks."""
     text = f"Nothing was counted: a table has been locked for longer than {LOCK_S:g} s."
     locked = PersonNeeded(text, "see who holds it", Section("runbooks", "WeirOldSnapshot"))
     return [locked, *held_up(locks.holders(after_s=0, exclusive=True))]
