@@ -11,6 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from project.environment.variables import Variables
+from weir.conf.secrets import VARIABLE
 from weir.conf.texts.suggestions import did_you_mean
 
 log = structlog.get_logger(__name__)
@@ -56,7 +57,7 @@ def unknown(names: Iterable[str]) -> list[Unknown]:
     return [
         Unknown(name, f"Weir reads no variable {name}.{_remedy(name)}")
         for name in sorted(set(names) - declared - OF_TOOLS)
-        if name.upper().startswith(PREFIX)
+        if name.upper().startswith(PREFIX) and not name.startswith(VARIABLE)
     ]
 
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
 
+from weir.conf.texts.request_headers import usable_headers, written_headers
 from weir.ratelimit.changing.statuses import written
 from weir.ratelimit.changing.values import usable_refusing
 from weir.ratelimit.models import LONGEST_GRACE, MOST_SLOTS, SHORTEST_GRACE, Site
@@ -25,6 +26,7 @@ class Kind(Enum):
     DURATION = "duration"
     FLAG = "flag"
     STATUSES = "statuses"
+    HEADERS = "headers"  # by name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +67,8 @@ class SiteSetting:
         """Return the value as it is stored. Raises ValueError for a value that no site can have."""
         if self.kind is Kind.STATUSES:
             return usable_refusing(value)
+        if self.kind is Kind.HEADERS:
+            return usable_headers(value)
         least, most = self.bounds or (value, value)
         if not least <= value <= most:
             bound = f"at least {least}" if value < least else f"at most {most}"
@@ -146,6 +150,19 @@ SETTINGS: Final = (
         api_help="statuses by which it refuses more requests, beside 429 and 503; null: as usual",
         shown=lambda site: written(site.refusing or []) or "429, 503, and some others with a Retry-After",
         told=lambda site: f"refuses by {written(site.refusing)}" if site.refusing else "",
+    ),
+    SiteSetting(
+        name="headers",
+        kind=Kind.HEADERS,
+        recalls=False,  # each claim reads them
+        option="--header",
+        option_help="a header of each request, such as 'Authorization: Bearer {secret:NAME}'; repeat it for more",
+        undo=("--no-headers", "no headers beside Weir's own"),
+        label="Headers",
+        form_help="A line for each: Authorization: Bearer {secret:NAME}.",
+        api_help="fields of each request's head, by name; secrets are only named: {secret:NAME}",
+        shown=lambda site: "\n".join(written_headers(site.headers or {})) or "none of its own",
+        told=lambda site: f"headers {', '.join(site.headers)}" if site.headers else "",
     ),
 )
 # The command names robots.txt last.

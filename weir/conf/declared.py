@@ -5,7 +5,7 @@ environment variables (`project.environment`). The settings reference and .env.e
 of the groups, and the descriptions of the settings, as Markdown.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, SecretStr
 
@@ -15,6 +15,7 @@ from weir.conf.kinds import (
     Count,
     Flag,
     Networks,
+    Path,
     Ports,
     PositiveCount,
     PositiveSeconds,
@@ -90,6 +91,10 @@ class Fetches(SettingsGroup):
         description="What sites see. Name yourself and a contact, in printable ASCII: `ShopBot/1.0 "
         "(+https://shop.example/bot)`. The part before the `/`, of letters, `-` and `_`, is our name in a robots.txt "
         "(RFC 9309).",
+    )
+    WEIR_SECRETS_DIR: Path = Field(
+        default="",
+        description="A folder with a file for each secret that [headers](../how-to/fetch-from-an-api.md) name.",
     )
     WEIR_OBEY_ROBOTS: Flag = Field(
         default=True,
@@ -198,6 +203,10 @@ class OnlySettings(SettingsGroup):
     WEIR_METRICS_FOR_LOOPBACK: Flag = Field(
         default=False,
         description="Without a token, `GET /metrics` answers clients of the same host.",
+    )
+    WEIR_SECRETS: dict[str, Any] = Field(
+        default={},
+        description="Secrets that [headers](../how-to/fetch-from-an-api.md) name: texts, or functions.",
     )
     WEIR_LOGOUT_URL: str = Field(
         default="",

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django import forms
 
 from weir.conf.texts.rates import parse_duration
+from weir.conf.texts.request_headers import headers_of, usable_headers, written_headers
 from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
 
@@ -48,6 +49,25 @@ class Statuses(forms.CharField):
             raise forms.ValidationError(str(error)) from error
 
 
+class Headers(forms.CharField):
+    """A line for each: Accept: application/json."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(widget=forms.Textarea(attrs={"rows": 3}), **options)
+
+    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
+        """Return the text of what is stored."""
+        return "\n".join(written_headers(value)) if isinstance(value, dict) else value
+
+    def clean(self, value: Any) -> dict[str, str] | None:  # noqa: ANN401  Django's signature
+        """Read them; nothing is the default."""
+        lines = [line for line in super().clean(value).splitlines() if line.strip()]
+        try:
+            return usable_headers(headers_of(lines)) if lines else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
 class AsForAll(forms.NullBooleanSelect):
     """As set for all, yes, or no."""
 
@@ -61,6 +81,7 @@ FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
     Kind.DURATION: Duration,
     Kind.FLAG: partial(forms.NullBooleanField, widget=AsForAll),
     Kind.STATUSES: Statuses,
+    Kind.HEADERS: Headers,
 }
 
 

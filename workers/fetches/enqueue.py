@@ -9,15 +9,16 @@
    the backlog flags of the sites are activated (backlog.py), and `on_done` is called for texts that are not URLs.
 """
 
+import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
+from weir.conf.texts.request_headers import usable_headers
 from weir.postgres.moments import in_utc
 from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
@@ -27,7 +28,7 @@ from weir.workers.fetches.addresses import Allowed, allowed_by_settings
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.on_done.calls import Ended, call_on_done
 from weir.workers.fetches.on_done.names import name_of
-from weir.workers.fetches.requested import RequestedFetches
+from weir.workers.fetches.requested import RequestedFetches, dedupe_key
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
@@ -97,6 +98,7 @@ def request_fetch(
     max_attempts: int = 5,
     on_done: "str | Task[Any, Any] | None" = None,
     revalidate: bool = False,
+    headers: Mapping[str, str] | None = None,
     dedupe: bool = False,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
@@ -107,6 +109,7 @@ def request_fetch(
         max_attempts=max_attempts,
         on_done=on_done,
         revalidate=revalidate,
+        headers=headers,
         dedupe=dedupe,
     )
     return fetch
@@ -120,6 +123,7 @@ def request_fetches(
     max_attempts: int = 5,
     on_done: "str | Task[Any, Any] | None" = None,
     revalidate: bool = False,
+    headers: Mapping[str, str] | None = None,
     dedupe: bool = False,
 ) -> RequestedFetches:
     """Ask for many URLs in a few statements; returns their fetches, in the order of the URLs.
@@ -131,10 +135,13 @@ def request_fetches(
     with the fetch's id when the fetch has ended, at least once.
     With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. If it
     does, the fetch ends `done` with status 304, and its `content` is the earlier body.
+    `headers` are fields of the request's head, by name, beside those of the site (`set_rate`), which they replace. A
+    value names a secret by `{secret:NAME}`, and a fetcher puts the secret there (weir.conf.secrets). A redirect to
+    another origin takes none of them along but Accept, Accept-Language and User-Agent.
 
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
-    asked for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of concurrent
-    callers. While another transaction that asks for the same URL is open, this call waits for its end.
+    asked for with `dedupe` too, and with the same `on_done`, `revalidate` and `headers`. This holds for any number of
+    concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
     outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, an `on_done` of
@@ -161,6 +168,7 @@ def request_fetches(
         "on_done": name_of(on_done),
         "revalidate": revalidate,
         "correlation_id": correlation.current(),
+        "request_headers": usable_headers(headers) if headers else None,
     }
     with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
         common["traceparent"] = spans.traceparent()
@@ -169,11 +177,6 @@ def request_fetches(
     # Robust: by then the fetches are committed, and web code must not get an error. Sweep finds the fetches.
     transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
-
-
-def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
-    """Return the dedupe key of a fetch: the same for the same URL as sent, `on_done` and `revalidate`."""
-    return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
 
 
 def _texts(urls: Iterable[str]) -> list[str]:
@@ -192,14 +195,14 @@ def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> li
     hosts: dict[str, str] = {}
     parsed = [_parsed(text, allowed, hosts) for text in texts]
     sites = sites_of(hosts.keys())
-    on_done, revalidate = common["on_done"], common["revalidate"]
+    alike = {"on_done": common["on_done"], "revalidate": common["revalidate"], "headers": common["request_headers"]}
     return [
         WantedFetch(
             url=text if url else storable(text, STORED_LENGTH),
             hop_url=url,
             site_id=sites[host] if url else None,
             error=error,
-            dedupe_key=dedupe_key(url, on_done=on_done, revalidate=revalidate) if dedupe and url else None,
+            dedupe_key=dedupe_key(url, **alike) if dedupe and url else None,
         )
         for text, (url, host, error) in zip(texts, parsed, strict=True)
     ]
@@ -217,6 +220,7 @@ def _insert(
         "dedupe_keys": [one.dedupe_key for one in wanted],
         "not_before": not_before,
         **common,
+        "request_headers": json.dumps(common["request_headers"]) if common["request_headers"] else None,
     }
     rows = ENQUEUE(**parameters)
     return zip(wanted, rows, strict=True)

@@ -5,8 +5,8 @@ Also the lease: for how long after its slot a fetcher may hold a fetch, and how 
 
 import asyncio
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from weir.conf import settings
@@ -72,6 +72,9 @@ class Job:
     traceparent: str = ""  # the span that asked for the fetch
     first_url: str = ""  # the URL as it was asked for, if the fetch was redirected
     losses: int = 0  # how often the fetch was lost with a fetcher
+    # Fields of the request's head that were set for the site, and for the fetch; secrets are only named in them.
+    site_headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def named(self) -> dict[str, object]:

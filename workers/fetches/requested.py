@@ -1,8 +1,10 @@
-"""The fetches that one call of `request_fetches` returns: their ids and rows."""
+"""The fetches that one call of `request_fetches` returns: their ids and rows; and what makes two fetches the same."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import overload
+from uuid import UUID
 
 from weir.workers.fetches.models import Fetch
 
@@ -50,6 +52,13 @@ class RequestedFetches(Sequence[Fetch]):
             return self._rows[place]
         [row] = _read([self.ids[place]])
         return row
+
+
+def dedupe_key(url: str, *, on_done: str, revalidate: bool, headers: Mapping[str, str] | None = None) -> UUID:
+    """Return the dedupe key of a fetch: the same for the same URL as sent, `on_done`, `revalidate` and `headers`."""
+    given = "\n".join(f"{name.lower()}: {value}" for name, value in sorted((headers or {}).items()))
+    text = f"{on_done}\n{revalidate}\n{url}" + (f"\n{given}" if given else "")  # none of them has a line break
+    return UUID(bytes=sha256(text.encode()).digest()[:16])
 
 
 def _read(ids: Sequence[int]) -> Iterator[Fetch]:

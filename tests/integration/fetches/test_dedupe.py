@@ -22,10 +22,11 @@ from tests.integration.plans import explain
 from weir.ratelimit import site_settings
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
-from weir.workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import FetchOutcome
 from weir.workers.fetches.models import ACTIVE, Fetch, FetchState
+from weir.workers.fetches.requested import dedupe_key
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 

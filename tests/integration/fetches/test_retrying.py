@@ -29,10 +29,11 @@ from weir.workers.fetches import retrying
 from weir.workers.fetches.backlog import deactivate
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
-from weir.workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import FetchOutcome
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.requested import dedupe_key
 from weir.workers.fetches.retrying import Retried, retry_failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]

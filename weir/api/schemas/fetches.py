@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Digits, Flag, Host, Moment, Next, Text, Why
+from weir.conf.texts.request_headers import MOST_FIELDS
 from weir.workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
 from weir.workers.fetches.reports.fetch_list import ROWS
 from weir.workers.fetches.targets import MAX_LENGTH
@@ -14,6 +15,10 @@ MOST_URLS: Final = 1_000
 MOST_RETRIED: Final = 100_000
 FetchState = Literal["queued", "reserved", "running", "done", "failed", "cancelled"]
 Url = Annotated[Text, Field(max_length=MAX_LENGTH)]
+RequestHeaders = Annotated[
+    dict[str, Text],
+    Field(max_length=MOST_FIELDS, description="fields of each request's head; secrets are only named: {secret:NAME}"),
+]
 
 Incomplete = Annotated[str, Field(description="why the body is not whole, or not what its headers say")]
 
@@ -28,6 +33,7 @@ class NewFetches(Body):
     not_before: Moment | None = None
     max_attempts: Annotated[Count, Field(ge=1, le=MOST_ATTEMPTS)] = 5
     revalidate: Annotated[Flag, Field(description="ask only whether the last good answer still holds")] = False
+    headers: RequestHeaders | None = None
     dedupe: Annotated[Flag, Field(description="a URL that has an unfinished fetch like this gets that one")] = False
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import Error, connection
 
@@ -57,6 +57,8 @@ class ClaimedFetch(NamedTuple):
     traceparent: str
     first_url: str  # empty if the fetch was not redirected
     losses: int
+    site_headers: dict[str, str] | None
+    request_headers: dict[str, str] | None
 
 
 class Successor(NamedTuple):
@@ -75,6 +77,8 @@ class Successor(NamedTuple):
     traceparent: str
     first_url: str  # empty if the fetch was not redirected
     losses: int
+    site_headers: dict[str, str] | None
+    request_headers: dict[str, str] | None
 
 
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
@@ -131,6 +135,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 traceparent=row.traceparent,
                 first_url=row.first_url,
                 losses=row.losses,
+                **_headers(row),
             )
         )
     try:
@@ -139,6 +144,12 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     except Error:  # the jobs are claimed and must not be dropped; sweep finds sites that were overlooked
         log.exception("late_slots_not_released")
     return jobs
+
+
+def _headers(row: ClaimedFetch | Successor) -> dict[str, Any]:
+    """Return the fields of the request's head that were set for its site, and for the fetch; Weir's own has neither."""
+    given = {"site_headers": row.site_headers, "headers": row.request_headers}
+    return {} if row.is_robots else {name: fields for name, fields in given.items() if fields}
 
 
 def _validators(row: ClaimedFetch) -> Validators | None:
@@ -196,6 +207,7 @@ def _following(job: Job, row: Successor) -> Job:
         traceparent=row.traceparent,
         first_url=row.first_url,
         losses=row.losses,
+        **_headers(row),
     )
 
 

@@ -46,7 +46,7 @@ WITH found AS MATERIALIZED (
                 + site.effective_grace + make_interval(secs => %(added_grace)s::float8),
             slot.use_until - weir_ratelimit_tolerance(site.burst, site.effective_interval)
         )) AS start_until,
-        site.name AS site, site.effective_interval, site.burst, site.refusing, site.is_silent,
+        site.name AS site, site.effective_interval, site.burst, site.refusing, site.is_silent, site.headers AS site_headers,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
         slot.use_until > statement_timestamp() AND locked.slot_id > site.recalled_slot AS stands
     FROM locked
@@ -57,7 +57,7 @@ WITH found AS MATERIALIZED (
         OFFSET 0
     ) AS slot
     CROSS JOIN LATERAL (  -- newest version
-        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing, is_silent
+        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing, is_silent, headers
         FROM weir_ratelimit_site
         WHERE (id, name) >= (locked.site_id, '') AND id <= locked.site_id
         ORDER BY id DESC
@@ -106,14 +106,14 @@ WITH found AS MATERIALIZED (
         decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
         decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
         decided.effective_interval, decided.burst, decided.refusing, decided.is_silent, decided.usable,
-        NOT job.is_robots AND decided.obeys_robots AS obeys_robots
+        NOT job.is_robots AND decided.obeys_robots AS obeys_robots, decided.site_headers, job.request_headers
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
     slot_id, start_time, start_until, use_until, at_once, site_id, site,
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, is_silent, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
-    correlation_id, traceparent, first_url, losses
+    correlation_id, traceparent, first_url, losses, site_headers, request_headers
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

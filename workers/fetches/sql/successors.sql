@@ -6,11 +6,11 @@ SELECT
     slot.passed_on_at, job.is_robots,
     NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
     job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
-    job.losses
+    job.losses, site.headers AS site_headers, job.request_headers
 FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
 CROSS JOIN LATERAL (
     SELECT * FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
 ) AS job
 CROSS JOIN LATERAL (SELECT id, passed_on_at FROM weir_ratelimit_slot WHERE id = wanted.slot_id OFFSET 0) AS slot
-CROSS JOIN LATERAL (SELECT obeys_robots FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site
+CROSS JOIN LATERAL (SELECT obeys_robots, headers FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site
 WHERE job.state = 'running'

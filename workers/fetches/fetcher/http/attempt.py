@@ -19,6 +19,7 @@ from weir.conf import settings
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
+from weir.workers.fetches.fetcher.http.heads import without_secrets
 from weir.workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.reachability import Reachability
@@ -162,7 +163,7 @@ class Attempt:
         return Answer(
             job=self.job,
             status_code=reader.status_code,
-            headers=tuple(reader.headers),
+            headers=without_secrets(self.job, reader.headers),
             body=bytes(reader.body),
             flaw=flaw,
             reason=reason,

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from functools import partial
 
 from weir.conf import settings
+from weir.conf.secrets import SecretMissing
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER
 from weir.workers.fetches.addresses import Allowed
-from weir.workers.fetches.fetcher.http import descriptors
+from weir.workers.fetches.fetcher.http import descriptors, heads
 from weir.workers.fetches.fetcher.http.attempt import Attempt, AttemptContext, RunOver
 from weir.workers.fetches.fetcher.http.connector import Connector
 from weir.workers.fetches.fetcher.http.faults import (
@@ -36,14 +37,13 @@ from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
 from weir.workers.fetches.fetcher.in_flight import HeldJob
 from weir.workers.fetches.fetcher.refusals.asked import Headers
 from weir.workers.fetches.fetcher.remembered import Remembered
-from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
 from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, ConnectionEnded, HttpConnection
 from weir.workers.fetches.fetcher.wire.pool import Pool
-from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
+from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest
 from weir.workers.fetches.jobs import Answer, Event, Failure, Flaw, HeldBytes, Job, Snoozed
 from weir.workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
-from weir.workers.fetches.targets import UrlParts, parts_of
+from weir.workers.fetches.targets import parts_of
 from weir.workers.tracing import correlation
 
 log = get_logger(__name__)
@@ -144,8 +144,8 @@ class Session:
                 return await self._exchange(attempt)
             except ConnectionClosedEarly as early:
                 said = f": {early}" if str(early) else said
-            except UnsendableRequest as error:
-                return attempt.as_failure(str(error), permanent=True)
+            except (UnsendableRequest, SecretMissing) as error:  # a secret may be known later
+                return attempt.as_failure(str(error), permanent=isinstance(error, UnsendableRequest))
             except (NotLookedUp, RunOver) as error:
                 if isinstance(error, NotLookedUp):
                     self._say("hosts_not_looked_up", str(error))
@@ -160,7 +160,7 @@ class Session:
         """Send the request over a connection to its origin, and return the event in which the attempt ends."""
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
         is_last = self._descriptors_used > descriptors.SCARCE  # the last request on its connection
-        request = self._request(attempt.job, to, is_last=is_last)
+        request = heads.request(attempt.job, to, is_last=is_last)
         connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)
@@ -276,20 +276,6 @@ class Session:
         if now - self._said_at.get(event, NEVER) > SAY_EVERY_S:
             self._said_at[event] = now
             log.error(event, error=error)
-
-    @staticmethod
-    def _request(job: Job, to: UrlParts, *, is_last: bool) -> bytes:
-        """Return the bytes of the job's request."""
-        headers = [
-            (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),
-            (b"Accept", b"*/*"),
-            (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
-        ]
-        if job.validators is not None:  # asks for changes only
-            headers += job.validators.headers()
-        if is_last:
-            headers.append((b"Connection", b"close"))
-        return get_request(to.authority, to.path_and_query, headers)
 
 
 def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:

@@ -10,7 +10,7 @@ from weir.ratelimit.models import Site
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
-from weir.workers.cli.arguments import at_least_one, duration, from_zero, one_of, statuses, utf8
+from weir.workers.cli.arguments import HeaderLines, at_least_one, duration, from_zero, one_of, statuses, utf8
 from weir.workers.fetches.actions import sites as actions
 from weir.workers.fetches.management import forecast_text, site_text
 from weir.workers.fetches.reports.forecast import forecast
@@ -23,6 +23,7 @@ READ: dict[Kind, dict[str, Any]] = {
     Kind.DURATION: {"type": duration, "metavar": "50ms"},
     Kind.FLAG: {"action": argparse.BooleanOptionalAction},
     Kind.STATUSES: {"type": statuses, "metavar": "403,999"},
+    Kind.HEADERS: {"action": HeaderLines, "metavar": "'NAME: VALUE'"},
 }
 LISTED = 100
 
@@ -96,6 +97,7 @@ class Set(Subcommand):
         "set example.com 1/10s --covers-subdomains",
         "set api.example.com --no-max-concurrency --default-grace",
         "set shop.example.com --refusing 403,999",
+        'set api.example.com --header "Authorization: Bearer {secret:SHOP}" --header "Accept: application/json"',
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -1,0 +1,177 @@
+"""The head of a request, as sites get it: which fields it has, where secrets go, and where they do not."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+from structlog.testing import capture_logs
+
+from tests.integration.fetching import fetched
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch, FetchState
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+CANARY = "kim:canary-17"
+IN_BASE64 = "a2ltOmNhbmFyeS0xNw=="
+
+
+class RecordingSite:
+    """A site that records the heads of requests, repeats them in its answer, and redirects where the path says."""
+
+    def __init__(self, address: str) -> None:
+        self.heads: list[Mapping[str, str]] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.heads.append(dict(self.headers.items()))
+                said = self.headers.get("Authorization", "")
+                path = f"/?to=/seen?{said.split()[1]}" if self.path == "/repeat" else self.path
+                _, redirects, place = path.partition("?to=")
+                self.send_response(302 if redirects else 200)
+                if redirects:
+                    self.send_header("Location", place)
+                self.send_header("X-You-Said", said)
+                self.send_header("Content-Length", "4")
+                self.end_headers()
+                self.wfile.write(b"page")
+
+            def log_message(self, *_arguments: object) -> None:
+                """Log nothing."""
+
+        self.server = ThreadingHTTPServer((address, 0), Handler)
+        self.name = f"{address}:{self.server.server_port}"
+
+    def url(self, path: str) -> str:
+        return f"http://{self.name}{path}"
+
+
+Serving = Callable[[], RecordingSite]
+
+
+@pytest.fixture
+def serving(settings: Settings) -> Iterator[Serving]:
+    """Return a function that starts a site, at an address of its own. The secret SHOP is known."""
+    settings.WEIR_SECRETS = {"SHOP": CANARY}
+    with ExitStack() as leaving:
+        numbers = iter(range(1, 250))
+
+        def started() -> RecordingSite:
+            made = RecordingSite(f"127.1.252.{next(numbers)}")
+            site_settings.set_rate(made.name, "100/s")
+            thread = threading.Thread(target=made.server.serve_forever)
+            thread.start()
+            leaving.callback(made.server.server_close)
+            leaving.callback(thread.join)
+            leaving.callback(made.server.shutdown)
+            return made
+
+        yield started
+
+
+def rows() -> str:
+    """Return everything that is stored, as text."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            " AND pg_relation_size(oid) > 0"
+        )
+        found = []
+        for (table,) in cursor.fetchall():
+            cursor.execute(f'SELECT string_agg(stored::text, E\'\\n\') FROM "{table}" AS stored')
+            found.append(str(cursor.fetchone()))
+    return "\n".join(found)
+
+
+@pytest.fixture(autouse=True)
+def _no_robots(settings: Settings) -> None:
+    settings.WEIR_OBEY_ROBOTS = False
+
+
+def test_a_request_has_the_fields_of_its_site_and_of_its_fetch(serving: Serving, fetcher: Fetcher) -> None:
+    """Those of the fetch replace the site's, whatever the case of their names; each field is sent once."""
+    site = serving()
+    site_settings.set_rate(
+        site.name, headers={"Authorization": "Bearer {secret:SHOP}", "X-Api-Key": "site", "accept": "text/html"}
+    )
+    fetched(request_fetch(site.url("/"), headers={"x-api-key": "fetch", "User-Agent": "ShopBot/1.0"}), fetcher)
+    [head] = site.heads
+    assert {name: head[name] for name in head if name not in {"Host", "Accept-Encoding"}} == {
+        "User-Agent": "ShopBot/1.0",
+        "accept": "text/html",
+        "Authorization": f"Bearer {CANARY}",
+        "x-api-key": "fetch",
+    }
+
+
+def test_what_was_set_for_a_site_can_be_taken_back(serving: Serving, fetcher: Fetcher) -> None:
+    site = serving()
+    for headers, sent in (({"X": "1"}, "1"), ({"X": "2"}, "2"), (site_settings.DEFAULT, None)):
+        site_settings.set_rate(site.name, headers=headers)
+        fetched(request_fetch(site.url("/")), fetcher)
+        assert site.heads[-1].get("X") == sent
+
+
+@pytest.mark.parametrize("of_site", [True, False])
+def test_a_redirect_to_another_origin_takes_no_field_along_that_says_who_asks(
+    serving: Serving, fetcher: Fetcher, of_site: bool
+) -> None:
+    """To the same origin it takes all. What was set for the other site is for what is asked for there, alone."""
+    first, other = serving(), serving()
+    headers = {"Authorization": "Basic {secret:SHOP|base64}", "Cookie": "id={secret:SHOP}", "X-A": "1"}
+    site_settings.set_rate(other.name, headers={"X-Other": "{secret:SHOP}"})
+    if of_site:
+        site_settings.set_rate(first.name, headers=headers)
+    given = {"Accept-Language": "de"} | ({} if of_site else headers)
+    fetched(request_fetch(first.url(f"/?to=/again?to={other.url('/')}"), headers=given), fetcher)
+    begun, again = first.heads
+    [away] = other.heads
+    assert begun["Authorization"] == again["Authorization"] == f"Basic {IN_BASE64}"
+    assert (begun["Cookie"], again["X-A"]) == (f"id={CANARY}", "1")
+    assert {"Authorization", "Cookie", "X-A", "X-Other"}.isdisjoint(away)
+    assert away["Accept-Language"] == "de"
+    assert CANARY not in str(away)
+    assert IN_BASE64 not in str(away)
+
+
+def test_a_secret_is_nowhere_but_in_the_request(serving: Serving, fetcher: Fetcher) -> None:
+    """Not where the site repeats it, not in what is stored, not in the log; not either where the fetch fails."""
+    site = serving()
+    site_settings.set_rate(site.name, headers={"Authorization": "Basic {secret:SHOP|base64}", "X": "{secret:SHOP}"})
+    with capture_logs() as logged:
+        found = fetched(request_fetch(site.url("/repeat")), fetcher)
+        fetched(request_fetch(site.url("/?to=ftp://x/"), max_attempts=1), fetcher)
+    assert len(site.heads) == 3
+    assert dict(found.headers)["X-You-Said"] == "Basic {secret:SHOP|base64}"
+    stored = rows()
+    assert "{secret:SHOP|base64}" in stored
+    for text in (CANARY, IN_BASE64):
+        assert text not in stored
+        assert text not in str(logged)
+
+
+def test_a_secret_that_is_not_known_fails_the_attempt_before_anything_is_sent(
+    serving: Serving, fetcher: Fetcher, settings: Settings
+) -> None:
+    """It may be known later, or to another fetcher."""
+    settings.WEIR_SECRETS = {}
+    site = serving()
+    fetch = fetched(request_fetch(site.url("/"), headers={"X": "{secret:SHOP}"}, max_attempts=1), fetcher)
+    assert (fetch.state, site.heads) == (FetchState.FAILED, [])
+    assert "the secret SHOP is not known: set WEIR_SECRET_SHOP" in fetch.error
+
+
+def test_fetches_with_other_headers_are_others() -> None:
+    """With `dedupe`; the order of the fields, and the case of their names, does not matter."""
+    url = "https://a.example/"
+    given: list[dict[str, str] | None] = [None, {}, {"A": "1", "B": "2"}, {"b": "2", "a": "1"}, {"A": "1"}]
+    found = [request_fetch(url, headers=headers, dedupe=True).pk for headers in given]
+    assert [found.index(pk) for pk in found] == [0, 0, 2, 2, 4]
+    assert Fetch.objects.count() == 3

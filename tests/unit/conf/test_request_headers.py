@@ -1,0 +1,68 @@
+"""Fields of a request's head that a site or a fetch may have, and what becomes of the secrets that they name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from weir.conf.texts import request_headers
+
+USABLE: list[dict[str, str]] = [
+    {},
+    {"Accept": "application/json", "User-Agent": "ShopBot/1.0 (+https://shop.example/bot)"},
+    {"Authorization": "Bearer {secret:SHOP}", "Cookie": "consent=yes; id={secret:shop_2}"},
+    {"Authorization": "Basic {secret:SHOP|base64}"},
+    {"X-Api-Key": "{secret:SHOP}", "x!#$%&'*+.^_`|~-1": "a"},
+    {"X": "a\tb", "Y": "{not a secret}", "Z": "x" * request_headers.LONGEST_VALUE},
+]
+# What is refused, with a part of what is said.
+REFUSED: list[tuple[dict[Any, Any], str]] = [
+    *(({name: "x"}, "belongs to the connection") for name in ("Host", "connection", "Content-Length", "TE", "Upgrade")),
+    *(({name: "x"}, "whole bodies") for name in ("Accept-Encoding", "Range")),
+    ({"If-None-Match": '"x"'}, "pass revalidate=True"),
+    ({"Proxy-Authorization": "x"}, "for a proxy"),
+    ({"Authorization": "Bearer abc"}, "must name the secret of Authorization, not contain it"),
+    *(({name: "x"}, "names of letters") for name in ("", " ", "a b", "a:", "ä", "a\r\nHost", "a\0")),
+    *(({"A": value}, "that of A is not one") for value in ("", " ", "a\r\nHost: b", "a\0", "ä", "x" * 4_097, "a\nb")),
+    *(({"A": value}, "by {secret:NAME}") for value in ("{secret}", "{ secret:A}", "{secret:1}", "{SECRET:A|hex}")),
+    ({"Accept": "a", "ACCEPT": "b"}, "each field once"),
+    ({f"A{number}": "x" for number in range(31)}, "at most 30 fields"),
+    ({f"A{number}": "x" * 4_000 for number in range(3)}, "8,192 characters together"),
+]
+
+
+def test_what_a_request_may_have_is_taken_as_it_is() -> None:
+    for headers in USABLE:
+        assert request_headers.usable_headers(headers) == headers
+    assert request_headers.usable_headers({"A": " a\t"}) == {"A": "a"}
+
+
+def test_what_a_request_may_not_have_is_refused_and_no_value_is_said() -> None:
+    """A value may be a secret that somebody has written there."""
+    for headers, said in REFUSED:
+        with pytest.raises(ValueError, match=r"^headers ") as refused:
+            request_headers.usable_headers(headers)
+        assert said in str(refused.value), headers
+        assert "abc" not in str(refused.value)
+
+
+@pytest.mark.parametrize("headers", [{1: "a"}, {"A": 1}, {"A": None}, {"A": b"a"}])
+def test_names_and_values_are_texts(headers: Mapping[Any, Any]) -> None:
+    with pytest.raises(TypeError, match="both texts"):
+        request_headers.usable_headers(headers)
+
+
+def test_a_secret_is_put_in_its_place() -> None:
+    """As often as it is named, as it is or in Base64; what it says names no other one."""
+    known = {"A": "kim:{secret:B}", "B": "b"}
+    value = "Basic {secret:A|base64} {secret:B}{secret:B} {secret:A} {x}"
+    assert request_headers.with_secrets(value, known.__getitem__) == "Basic a2ltOntzZWNyZXQ6Qn0= bb kim:{secret:B} {x}"
+    assert request_headers.placeholders({"X": value}) == {"{secret:A|base64}", "{secret:B}", "{secret:A}"}
+
+
+def test_a_line_is_read_as_it_is_written() -> None:
+    headers = {"Accept": "a:b", "X": "1"}
+    assert request_headers.headers_of(request_headers.written_headers(headers)) == headers
+    for lines, said in ((["Accept"], "must be a header such as"), (["A: 1", "A: 2"], "each field once")):
+        with pytest.raises(ValueError, match=said):
+            request_headers.headers_of(lines)
