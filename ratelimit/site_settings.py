@@ -103,12 +103,8 @@ def set_rate(
     statuses, and headers that no request may have; and SiteBusy if other transactions lock the site for half a minute.
     """
     named: dict[str, object] = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace}
-    named |= {
-        "covers_subdomains": covers_subdomains,
-        "obeys_robots": obeys_robots,
-        "refusing": refusing,
-        "headers": headers,
-    }
+    named |= {"covers_subdomains": covers_subdomains, "obeys_robots": obeys_robots}
+    named |= {"refusing": refusing, "headers": headers}
     stored = usable(named, DEFAULT)
     site = site_names.canonical(site)
     interval = None if rate is None else parse_rate(rate)

@@ -28,6 +28,7 @@ class FetchState(models.TextChoices):
 FINAL = (FetchState.DONE, FetchState.FAILED, FetchState.CANCELLED)
 HELD = (FetchState.RESERVED, FetchState.RUNNING)
 ACTIVE = (FetchState.QUEUED, *HELD)
+NO_HEADERS = Value([], models.JSONField())
 KEPT = Q(on_done_again_at__isnull=False)  # the call of `on_done` is kept, as a worker did not know the task
 
 
@@ -85,10 +86,7 @@ class Fetch(Traced):
     status_code = models.PositiveSmallIntegerField(null=True)
     request_headers = models.JSONField(null=True, help_text="fields of its request's head; secrets are only named")
     headers = models.JSONField(
-        default=list,
-        db_default=Value([], models.JSONField()),
-        blank=True,
-        help_text="[name, value] pairs, as they came",
+        default=list, db_default=NO_HEADERS, blank=True, help_text="[name, value] pairs, as they came"
     )
     etag = models.TextField(blank=True, default="", db_default="")
     last_modified = models.TextField(blank=True, default="", db_default="")
@@ -267,7 +265,7 @@ class RobotsFile(models.Model):
     """What the robots.txt of one origin said when it was last requested. Without a row, it is not known."""
 
     origin = models.TextField(primary_key=True, help_text="scheme://host, with :port where not the default")
-    # No constraint, as in Fetch: its check would lock the site's row.
+    # As in Fetch: a constraint's check would lock the site's row.
     site = models.ForeignKey(Site, models.PROTECT, db_constraint=False, db_index=False, help_text="the origin's site")
     state = models.CharField(max_length=11, choices=RobotsState)
     rules = models.TextField(blank=True, help_text="the text, at most 512 KiB of it")

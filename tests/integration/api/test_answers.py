@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import DataError, IntegrityError, InterfaceError, InternalError, OperationalError, ProgrammingError
@@ -60,6 +61,18 @@ def test_a_refused_request_keeps_no_answer(program: Program) -> None:
     assert program.call("POST", "/notifications", {**body, "users": [USER]}, headers=key).status_code == 201
 
 
+def test_a_fetch_has_headers_of_its_own_that_name_no_secret(program: Program) -> None:
+    """A program could send the secret to any site."""
+    body: dict[str, Any] = {"urls": ["https://a.example/"], "headers": {"X-Api-Key": "{secret:SHOP}"}}
+    refused = program.call("POST", "/fetches", body)
+    assert (refused.status_code, "set them for the site" in refused.text) == (422, True)
+    accepted = program.call("POST", "/fetches", {**body, "headers": {"Accept": "text/csv"}})
+    shown = program.call("GET", f"/fetches/{accepted.json()['fetches'][0]['id']}")
+    assert shown.json()["request_headers"] == {"Accept": "text/csv"}
+    wrong = program.call("POST", "/fetches", {**body, "headers": {"Host": "b.example"}})
+    assert (wrong.status_code, "belongs to the connection" in wrong.text) == (422, True)
+
+
 def test_a_pause_says_who_made_it_and_why(program: Program) -> None:
     assert program.call("PUT", f"/sites/{HOST}/pause", {"for": "5m", "why": "They called."}).status_code == 204
     [listed] = [site for site in program.call("GET", "/sites").json()["sites"] if site["name"] == HOST]
@@ -75,9 +88,10 @@ def test_the_etag_is_the_version_of_the_settings(program: Program) -> None:
     assert changed.headers["ETag"] == program.call("GET", f"/sites/{HOST}").headers["ETag"] != seen.headers["ETag"]
     again = program.call("PUT", f"/sites/{HOST}", {"rate": "6/s"}, headers=version)
     assert (again.status_code, Site.objects.get(name=HOST).rate) == (412, "5/s")
-    settings = {"rate": "6/s", "refusing": [999, 403]}
+    settings = {"rate": "6/s", "refusing": [999, 403], "headers": {"Authorization": "Bearer {secret:SHOP}"}}
     set_to = program.call("PUT", f"/sites/{HOST}", settings, headers={"If-Match": again.headers["ETag"]})
     assert set_to.json()["settings"]["refusing"] == [403, 429, 503, 999]
+    assert set_to.json()["settings"]["headers"] == {"Authorization": "Bearer {secret:SHOP}"}
     shown = program.call("GET", f"/sites/{HOST}")
     assert shown.json()["settings"] == set_to.json()["settings"]
     back = program.call("PUT", f"/sites/{HOST}", shown.json()["settings"], headers={"If-Match": shown.headers["ETag"]})

@@ -103,6 +103,17 @@ def test_statuses_that_refuse_are_set_shown_and_taken_back() -> None:
     assert sites("set", "a.example", "--default-refusing") == "a.example: 1/s, running.\n"
 
 
+def test_headers_are_set_shown_and_taken_back() -> None:
+    """All of them at once; a secret is only named."""
+    given = {"Authorization": "Bearer {secret:SHOP}", "Accept": "text/csv"}
+    told = sites("set", "a.example", "1/s", *(part for line in given.items() for part in ("--header", ": ".join(line))))
+    assert told == "a.example: 1/s, headers Accept, Authorization, running.\n"
+    assert json.loads(sites("show", "a.example", "--json"))["headers"] == given
+    sites("set", "a.example", "--header", "X-A:1")
+    assert json.loads(sites("show", "a.example", "--json"))["headers"] == {"X-A": "1"}
+    assert sites("set", "a.example", "--no-headers") == "a.example: 1/s, running.\n"
+
+
 def test_what_a_site_answered_that_is_left_alone_is_shown() -> None:
     """A refusal, and a quota that is used up, which is not a refusal."""
     site_settings.set_rate("a.example", "1/s")
@@ -521,6 +532,10 @@ def test_a_forecast_for_ages_has_no_date() -> None:
         (["set", "a.example", "1/s", "--refusing", "403", "--default-refusing"], "not allowed with argument"),
         (["set", "a.example", "1/s", "--refusing", "403;999"], "must be statuses such as 403,999, not '403;999'"),
         (["set", "a.example", "1/s", "--refusing", "200"], "refusing must be statuses from 400 to 999"),
+        (["set", "a.example", "1/s", "--header", "Accept"], "must be a header such as 'Accept: application/json'"),
+        (["set", "a.example", "1/s", "--header", "A: 1", "--header", "A: 2"], "each field once, but A is there twice"),
+        (["set", "a.example", "1/s", "--header", "Host: b.example"], "must not have Host: belongs to the connection"),
+        (["set", "a.example", "1/s", "--header", "Authorization: Bearer x"], "must name the secret of Authorization"),
         (["pause", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["resume", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["pause", "nowhere.example", "--for", "soon"], "'soon' is not a length of time"),

@@ -1,6 +1,7 @@
 """What operators change on the pages: who may, what is refused, and what is recorded."""
 
 import re
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -263,6 +264,26 @@ def test_statuses_that_refuse_are_set_in_a_form_and_shown_on_the_page() -> None:
     assert "403, 429, 503, 999" in browser.get(f"/sites/{HOST}/").content.decode()
     assert sent("") == 302
     assert Site.objects.get(name=HOST).refusing is None
+
+
+def test_headers_are_set_in_a_form_and_shown_on_the_page() -> None:
+    """A line for each; no value that may be a secret is shown where it is refused."""
+    browser = signed_in("weir_ratelimit.change_site", "weir_ops.view")
+    path = f"/sites/{HOST}/set/"
+
+    def sent(lines: str) -> Any:
+        form = browser.get(path).context["form"]
+        values = {name: value for name, value in form.initial.items() if value}
+        return browser.post(path, {**values, "obeys_robots": "unknown", "headers": lines})
+
+    refused = sent("Authorization: Bearer x")
+    assert (refused.status_code, "must name the secret of Authorization" in refused.text) == (400, True)
+    assert sent("Authorization: Bearer {secret:SHOP}\r\n\r\nX-A: <b>\r\n").status_code == 302
+    assert Site.objects.get(name=HOST).headers == {"Authorization": "Bearer {secret:SHOP}", "X-A": "<b>"}
+    assert "X-A: &lt;b&gt;\nAuthorization: Bearer {secret:SHOP}</textarea>" in browser.get(path).text
+    assert "X-A: &lt;b&gt;" in browser.get(f"/sites/{HOST}/").text
+    assert sent("").status_code == 302
+    assert Site.objects.get(name=HOST).headers is None
 
 
 def test_the_page_of_a_site_says_what_it_answered() -> None:

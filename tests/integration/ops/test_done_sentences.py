@@ -100,13 +100,20 @@ class Case(NamedTuple):
     says: str
 
 
-SETTINGS = {"rate": "9/s", "grace": "50ms", "obeys_robots": "true", "refusing": "403 999", "covers_subdomains": "on"}
+SETTINGS = {
+    "rate": "9/s",
+    "grace": "50ms",
+    "obeys_robots": "true",
+    "refusing": "403 999",
+    "covers_subdomains": "on",
+    "headers": "Accept: text/csv\r\nX-A: 1",
+}
 CASES = (
     Case(
         "/sites/{}/set/",
         a_site,
         SETTINGS,
-        "change settings, {} (rate: 3/s → 9/s; grace: none → 50ms; "
+        "change settings, {} (rate: 3/s → 9/s; grace: none → 50ms; headers: none → X-A: 1, Accept: text/csv; "
         "refusing: none → 403, 429, 503, 999; obeys robots: none → yes; covers subdomains: no → yes)",
     ),
     Case("/sites/{}/pause/", a_site, {}, "pause, {} (paused until: none → an operator resumes it)"),

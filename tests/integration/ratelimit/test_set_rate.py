@@ -98,12 +98,13 @@ def test_without_a_rate_no_site_is_created() -> None:
         ("grace", timedelta(milliseconds=33)),
         ("obeys_robots", False),
         ("refusing", [403, 429, 503]),
+        ("headers", {"Accept": "text/csv"}),
     ],
 )
 def test_a_setting_goes_back_to_its_default(name: str, value: object) -> None:
     """`DEFAULT` undoes what was set, and nothing else."""
-    others = {"max_concurrency": 3, "grace": timedelta(milliseconds=50), "obeys_robots": True}
-    others["refusing"] = [429, 503]
+    others: dict[str, Any] = {"max_concurrency": 3, "grace": timedelta(milliseconds=50), "obeys_robots": True}
+    others |= {"refusing": [429, 503], "headers": {"Accept": "text/html"}}
     site_at("1/s", **{**others, name: value})
     change: dict[str, Any] = {name: DEFAULT}
     site_settings.set_rate(SITE, **change)

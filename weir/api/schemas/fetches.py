@@ -124,6 +124,7 @@ class FetchDetails(Answer):
     max_attempts: int
     status_code: int | None
     error: str
+    request_headers: dict[str, str] | None
     headers: list[tuple[str, str]]
     is_robots: bool
     created_at: datetime

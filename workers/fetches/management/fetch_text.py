@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from django.utils.text import Truncator
 from rich.text import Text
 
+from weir.conf.texts.request_headers import written_headers
 from weir.workers.cli import terminal
 from weir.workers.fetches.management.forecast_text import FARTHEST_S, WHEN
 from weir.workers.fetches.reports.fetch_list import ListedFetch
@@ -68,6 +69,7 @@ def details(way: FetchWay) -> dict[str, object]:
         **{name: moment and moment.isoformat() for name, moment in times.items()},
         "lateness_ms": fetch.lateness_ms,
         "elapsed_ms": fetch.elapsed_ms,
+        "request_headers": fetch.request_headers,
         "headers": fetch.headers,
         "body_bytes": fetch.body_bytes,
         "unchanged_from": fetch.unchanged_from,
@@ -97,6 +99,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "what", ROBOTS if of["is_robots"] else ""
     yield "site", str(of["site"] or "")
     yield "priority", str(of["priority"])
+    yield "headers", "; ".join(written_headers(way.fetch.request_headers or {}))
     yield "attempts", f"{of['attempts']} of {of['max_attempts']}"
     for step in way.steps:
         yield step.kind, _step(step)

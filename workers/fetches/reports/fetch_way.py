@@ -30,6 +30,7 @@ class FetchOnItsWay(NamedTuple):
     max_attempts: int
     status_code: int | None
     error: str
+    request_headers: dict[str, str] | None
     headers: object
     is_robots: bool
     created_at: datetime

@@ -3,9 +3,9 @@
 -- Row look-up (docs/explanation/sql.md).
 SELECT
     job.id, url, hop_url, redirects, state, coalesce(site.name, '') AS site, priority, attempts, max_attempts,
-    status_code, job.error, headers, is_robots, job.created_at, not_before, due_since, started_at, job.finished_at,
-    lateness_ms, elapsed_ms, on_done, on_done_called_at, on_done_again_at, unchanged_from_id AS unchanged_from, incomplete,
-    correlation_id, coalesce(process.name, '') AS claimed_by,
+    status_code, job.error, request_headers, job.headers, is_robots, job.created_at, not_before, due_since, started_at,
+    job.finished_at, lateness_ms, elapsed_ms, on_done, on_done_called_at, on_done_again_at,
+    unchanged_from_id AS unchanged_from, incomplete, correlation_id, coalesce(process.name, '') AS claimed_by,
     slot.start_time AS slot_at, slot.reserved_at, first.claimed_at,
     octet_length(body.content) AS body_bytes, substring(body.content FROM 1 FOR %(most)s::int) AS body, now
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
