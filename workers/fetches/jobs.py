@@ -75,6 +75,7 @@ class Job:
     # Fields of the request's head that were set for the site, and for the fetch; secrets are only named in them.
     site_headers: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    left_origin: bool = False  # a redirect has led to another origin than that of the URL that was asked for
 
     @property
     def named(self) -> dict[str, object]:
@@ -186,6 +187,7 @@ class FetchOutcome:
     elapsed_ms: float | None = None
     hop_url: str | None = None
     hop_host: str | None = None
+    left_origin: bool = False  # the redirect leads to another origin, or an earlier one did
     content: bytes | None = None
     incomplete: str = ""  # why `content` is not the whole body, or not what its headers say
     unchanged_from: int | None = None

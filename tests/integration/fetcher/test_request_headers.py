@@ -15,6 +15,7 @@ from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.retrying import retry_failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -130,15 +131,27 @@ def test_a_redirect_to_another_origin_takes_no_field_along_that_says_who_asks(
     if of_site:
         site_settings.set_rate(first.name, headers=headers)
     given = {"Accept-Language": "de"} | ({} if of_site else headers)
-    fetched(request_fetch(first.url(f"/?to=/again?to={other.url('/')}"), headers=given), fetcher)
-    begun, again = first.heads
+    back = f"{other.url('/?to=')}{first.url('/back')}"
+    fetched(request_fetch(first.url(f"/?to=/again?to={back}"), headers=given), fetcher)
+    begun, again, returned = first.heads
     [away] = other.heads
     assert begun["Authorization"] == again["Authorization"] == f"Basic {IN_BASE64}"
     assert (begun["Cookie"], again["X-A"]) == (f"id={CANARY}", "1")
-    assert {"Authorization", "Cookie", "X-A", "X-Other"}.isdisjoint(away)
-    assert away["Accept-Language"] == "de"
-    assert CANARY not in str(away)
-    assert IN_BASE64 not in str(away)
+    for head in (away, returned):  # the other origin has chosen the URL to which it leads back
+        assert {"Authorization", "Cookie", "X-A", "X-Other"}.isdisjoint(head)
+        assert head["Accept-Language"] == "de"
+        assert CANARY not in str(head)
+        assert IN_BASE64 not in str(head)
+
+
+def test_a_fetch_that_is_retried_begins_at_its_origin_again(serving: Serving, fetcher: Fetcher) -> None:
+    first, other = serving(), serving()
+    fetch = request_fetch(first.url(f"/?to={other.url('/?to=ftp://x/')}"), headers={"X": "1"}, max_attempts=1)
+    fetched(fetch, fetcher)
+    assert retry_failed(Fetch.objects.all()).queued == 1
+    fetched(fetch, fetcher)
+    assert [head.get("X") for head in first.heads] == ["1", "1"]
+    assert [head.get("X") for head in other.heads] == [None, None]
 
 
 def test_a_secret_is_nowhere_but_in_the_request(serving: Serving, fetcher: Fetcher) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
+from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, is_same_origin, parse_target
 
 
 @pytest.mark.parametrize(
@@ -130,3 +130,23 @@ def test_the_url_that_is_sent_goes_to_the_host_of_its_site(text: str) -> None:
         assume(False)
     authority = target.url.split("/")[2].partition("?")[0]
     assert authority == target.host
+
+
+@pytest.mark.parametrize(
+    ("url", "later", "is_same"),
+    [
+        ("https://a.example/", "https://a.example/b?c", True),
+        ("http://a.example/", "https://a.example/", True),
+        ("https://a.example/", "http://a.example/", False),
+        ("https://a.example:8443/", "http://a.example:8443/", False),
+        ("http://a.example:8080/", "https://a.example:8080/", False),
+        ("http://a.example/", "https://a.example:8443/", False),
+        ("https://a.example/", "https://a.example:8443/", False),
+        ("https://a.example/", "https://b.a.example/", False),
+        ("https://a.example/", "https://a.example.b/", False),
+        ("http://[2001:db8::1]/", "https://[2001:db8::1]/", True),
+    ],
+)
+def test_an_origin_is_a_scheme_a_host_and_a_port(url: str, later: str, is_same: bool) -> None:
+    """A site that begins to encrypt stays at its origin; one that ceases to does not."""
+    assert is_same_origin(url, later) is is_same

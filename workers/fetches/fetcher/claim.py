@@ -59,6 +59,7 @@ class ClaimedFetch(NamedTuple):
     losses: int
     site_headers: dict[str, str] | None
     request_headers: dict[str, str] | None
+    left_origin: bool
 
 
 class Successor(NamedTuple):
@@ -79,6 +80,7 @@ class Successor(NamedTuple):
     losses: int
     site_headers: dict[str, str] | None
     request_headers: dict[str, str] | None
+    left_origin: bool
 
 
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
@@ -135,6 +137,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 traceparent=row.traceparent,
                 first_url=row.first_url,
                 losses=row.losses,
+                left_origin=row.left_origin,
                 **_headers(row),
             )
         )
@@ -207,6 +210,7 @@ def _following(job: Job, row: Successor) -> Job:
         traceparent=row.traceparent,
         first_url=row.first_url,
         losses=row.losses,
+        left_origin=row.left_origin,
         **_headers(row),
     )
 

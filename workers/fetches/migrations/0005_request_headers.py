@@ -11,5 +11,10 @@ class Migration(migrations.Migration):
             "fetch",
             "request_headers",
             models.JSONField(null=True, help_text="fields of its request's head; secrets are only named"),
-        )
+        ),
+        migrations.AddField(
+            "fetch",
+            "left_origin",
+            models.BooleanField(default=False, db_default=False, help_text="a redirect has led to another origin"),
+        ),
     ]

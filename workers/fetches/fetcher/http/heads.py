@@ -1,8 +1,8 @@
 """Heads: the bytes of a job's request, with the header fields of its site and of its fetch, and the secrets in them.
 
-A secret is read here, when the request is made, some seconds at most before it is sent; nothing keeps it. Fields are
-sent only to the origin for which they were set (RFC 9110, section 15.4): after a redirect to another one, only those of
-TO_ALL are. A redirect from http to https at the same host stays at its origin.
+A secret is read here, when the request is made, some seconds at most before it is sent; nothing keeps it. A redirect to
+another origin takes only the fields of TO_ALL along, and so do all that follow, as in https://fetch.spec.whatwg.org/:
+that origin may redirect back, to a URL of its choice.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from weir.conf.texts.request_headers import placeholders, with_secrets
 from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.requests import get_request
 from weir.workers.fetches.jobs import Job
-from weir.workers.fetches.targets import InvalidTarget, UrlParts, parse_target, parts_of
+from weir.workers.fetches.targets import UrlParts
 
 SHORTEST: Final = 6  # characters of a secret that is looked for: a shorter one may stand there by chance
 TO_ALL: Final = frozenset({"accept", "accept-language", "user-agent"})  # fields that say nothing about the caller
@@ -30,9 +30,8 @@ def request(job: Job, to: UrlParts, *, is_last: bool) -> bytes:
         "accept": (b"Accept", b"*/*"),
         "accept-encoding": (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
     }
-    is_at_home = _is_at_home(job, to)
     for name, value in (*job.site_headers.items(), *job.headers.items()):  # those of the fetch replace the site's
-        if is_at_home or name.lower() in TO_ALL:
+        if not job.left_origin or name.lower() in TO_ALL:
             fields[name.lower()] = (name.encode("ascii"), with_secrets(value, secret).encode("ascii"))
     headers = [*fields.values(), *(job.validators.headers() if job.validators else ())]
     if is_last:
@@ -60,15 +59,3 @@ def _known(name: str) -> str:
         return secret(name)
     except SecretMissing:  # it was known when the request was made
         return ""
-
-
-def _is_at_home(job: Job, to: UrlParts) -> bool:
-    """Return whether the request goes to the origin of the URL that was asked for."""
-    if not job.first_url:
-        return True
-    try:
-        first = parts_of(parse_target(job.first_url).url)
-    except InvalidTarget:  # it was one for an earlier version
-        return False
-    here, there = (first.scheme, first.host, first.port), (to.scheme, to.host, to.port)
-    return here == there or (here == ("http", to.host, 80) and there == ("https", to.host, 443))

@@ -17,7 +17,7 @@ from weir.workers.fetches.fetcher.results.contents import ALL_THERE, content_of
 from weir.workers.fetches.fetcher.results.decoding import Decoded
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed, echo
 from weir.workers.fetches.models import FetchState
-from weir.workers.fetches.targets import InvalidTarget, parse_target
+from weir.workers.fetches.targets import InvalidTarget, is_same_origin, parse_target
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -229,7 +229,8 @@ def _redirected(outcome: FetchOutcome, job: Job, locations: Sequence[str], allow
     if job.redirects >= MAX_REDIRECTS:
         said = f"more than {MAX_REDIRECTS} redirects"
         return replace(nowhere, error=f"{said}, the last to {location}", log_error=said)
-    return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host)
+    left_origin = job.left_origin or not is_same_origin(job.url, target.url)
+    return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host, left_origin=left_origin)
 
 
 def _first_target(job: Job) -> str:
