@@ -104,6 +104,11 @@ def test_a_url_that_is_unfinished_is_not_queued_again_on_request(monkeypatch: py
     assert told["fetches"] == told["unfinished"] == 4
 
 
+def test_headers_go_with_each_request() -> None:
+    fetch("http://a.example/1", "http://a.example/2", "--header", "Accept: text/csv", "--header", "X: 1", "--no-wait")
+    assert list(Fetch.objects.values_list("request_headers", flat=True)) == [{"Accept": "text/csv", "X": "1"}] * 2
+
+
 def test_a_file_is_read_line_by_line(tmp_path: Path) -> None:
     """Blank lines, comments, spaces, a byte order mark and Windows line ends are not a part of the URLs."""
     file = tmp_path / "urls.txt"

@@ -14,7 +14,7 @@ from django.template.defaultfilters import pluralize
 from weir.workers import consumers, heartbeats
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.cli.arguments import at_least_one, seconds, whole_number
+from weir.workers.cli.arguments import HeaderLines, at_least_one, seconds, whole_number
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.screen import Screen, queueing, watching
 from weir.workers.fetches.management.turns import Turns
@@ -63,6 +63,13 @@ class Command(ExactCommand):
             action="store_true",
             help="do not queue a URL whose fetch of an earlier --dedupe has not ended: watch that",
         )
+        parser.add_argument(
+            "--header",
+            action=HeaderLines,
+            dest="headers",
+            metavar="'NAME: VALUE'",
+            help="a header of the requests, beside those of the site; repeat it for more",
+        )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
         parser.add_argument(
             "--timeout", type=seconds, metavar="10m", help="stop watching after so long; the fetches go on"
@@ -77,7 +84,7 @@ class Command(ExactCommand):
                     _require_workers()
                     began_at = time.monotonic()
                 with Screen() as screen:
-                    given = {name: options[name] for name in ("priority", "max_attempts", "dedupe")}
+                    given = {name: options[name] for name in ("priority", "max_attempts", "headers", "dedupe")}
                     _queue(urls, ids, screen, **given)
                     if not options["no_wait"] and not self._watch(ids, screen, began_at, options["timeout"]):
                         status = TIMED_OUT
