@@ -66,9 +66,7 @@ class Site(models.Model):
         blank=True,
         help_text="statuses by which it refuses more requests; empty = 429 and 503, and with a Retry-After some others",
     )
-    headers = models.JSONField(
-        null=True, blank=True, help_text="fields of each request's head, by name; secrets are only named in the values"
-    )
+    headers = models.JSONField(null=True, blank=True, help_text="of the requests, by name; placeholders for secrets")
     paused_until = models.DateTimeField(null=True, blank=True)
     backed_off_until = models.DateTimeField(null=True, blank=True)
     backoff_level = models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row")

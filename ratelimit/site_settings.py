@@ -95,12 +95,12 @@ def set_rate(
     `refusing` lists the statuses with which the site refuses more requests; 429 and 503 always count as refusals. By
     default, 403, 413, 420, 502, 529 and 999 count, too, if the answer says until when.
 
-    `headers` are fields of each request's head, by name; they replace those that were set before. A value names a
-    secret by `{secret:NAME}` (weir.conf.secrets): only the name is stored.
+    `headers` are those of each request, by name, instead of the ones before. `{secret:NAME}` stands for a secret.
 
     Raises InvalidRate; UnknownSite if the site does not exist and `rate` is None; ValueError for a burst outside 1 to
-    10,000, a concurrency below 1, a grace outside 15 ms to one day, a status outside 400 to 999, more than 20
-    statuses, and headers that no request may have; and SiteBusy if other transactions lock the site for half a minute.
+    10,000, a concurrency below 1, a grace outside 15 ms to one day, a status outside 400 to 999, more than 20 statuses,
+    and headers that no request may have; TypeError for headers that are no texts; and SiteBusy if other transactions
+    lock the site for half a minute.
     """
     named: dict[str, object] = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace}
     named |= {"covers_subdomains": covers_subdomains, "obeys_robots": obeys_robots}

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from project.environment import urls
+from weir.conf.secrets import SECRET_PREFIX
 from weir.conf.texts import relay_urls
 from weir.logs.redacting import Redactor
 
@@ -32,6 +33,7 @@ def redacted(text: str, secrets: Sequence[str], names: Collection[str] = ()) -> 
 def _secrets() -> list[str]:
     given = [os.environ.get(variable, "") for variable in ("EMAIL_HOST_PASSWORD", "DJANGO_SECRET_KEY")]
     given += relay_urls.secrets(os.environ.get("WEIR_MAIL_RELAYS", ""))
+    given += [value for name, value in os.environ.items() if name.startswith(SECRET_PREFIX)]
     return [*urls.secrets(*(os.environ.get(variable, "") for variable in urls.EXAMPLES)), *filter(None, given)]
 
 

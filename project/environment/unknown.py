@@ -11,7 +11,7 @@ from typing import NamedTuple
 import structlog
 
 from project.environment.variables import Variables
-from weir.conf.secrets import VARIABLE
+from weir.conf.secrets import SECRET_PREFIX
 from weir.conf.texts.suggestions import did_you_mean
 
 log = structlog.get_logger(__name__)
@@ -57,8 +57,13 @@ def unknown(names: Iterable[str]) -> list[Unknown]:
     return [
         Unknown(name, f"Weir reads no variable {name}.{_remedy(name)}")
         for name in sorted(set(names) - declared - OF_TOOLS)
-        if name.upper().startswith(PREFIX) and not name.startswith(VARIABLE)
+        if name.upper().startswith(PREFIX) and not _is_secret(name)
     ]
+
+
+def _is_secret(name: str) -> bool:
+    """Return whether the variable is that of a secret; WEIR_SECRET_DIR is a misspelt WEIR_SECRETS_DIR."""
+    return name.startswith(SECRET_PREFIX) and name != f"{SECRET_PREFIX}DIR"
 
 
 def log_unknown() -> None:

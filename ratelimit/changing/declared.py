@@ -26,7 +26,7 @@ class Kind(Enum):
     DURATION = "duration"
     FLAG = "flag"
     STATUSES = "statuses"
-    HEADERS = "headers"  # by name
+    HEADERS = "headers"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +68,7 @@ class SiteSetting:
         if self.kind is Kind.STATUSES:
             return usable_refusing(value)
         if self.kind is Kind.HEADERS:
-            return usable_headers(value)
+            return usable_headers(value) or None
         least, most = self.bounds or (value, value)
         if not least <= value <= most:
             bound = f"at least {least}" if value < least else f"at most {most}"
@@ -156,11 +156,11 @@ SETTINGS: Final = (
         kind=Kind.HEADERS,
         recalls=False,  # each claim reads them
         option="--header",
-        option_help="a header of each request, such as 'Authorization: Bearer {secret:NAME}'; repeat it for more",
+        option_help="a header of the requests, such as 'Authorization: Bearer {secret:NAME}'; repeat it for more",
         undo=("--no-headers", "no headers beside Weir's own"),
         label="Headers",
         form_help="A line for each: Authorization: Bearer {secret:NAME}.",
-        api_help="fields of each request's head, by name; secrets are only named: {secret:NAME}",
+        api_help="headers of the requests, by name; a new placeholder of a secret is refused",
         shown=lambda site: "\n".join(written_headers(site.headers or {})) or "none of its own",
         told=lambda site: f"headers {', '.join(site.headers)}" if site.headers else "",
     ),

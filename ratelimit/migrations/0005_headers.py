@@ -1,4 +1,4 @@
-"""The header fields that requests to a site have."""
+"""The headers of the requests to a site."""
 
 from django.db import migrations, models
 
@@ -10,10 +10,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "site",
             "headers",
-            models.JSONField(
-                null=True,
-                blank=True,
-                help_text="fields of each request's head, by name; secrets are only named in the values",
-            ),
+            models.JSONField(null=True, blank=True, help_text="of the requests, by name; placeholders for secrets"),
         )
     ]

@@ -1,47 +1,52 @@
 """Secrets: texts that requests need, such as the key of an API. Weir stores and shows only their names.
 
-A secret has its value in the setting WEIR_SECRETS, in an environment variable WEIR_SECRET_NAME, or in a file NAME of
-the folder WEIR_SECRETS_DIR; the first of these that there is counts. It is read where it is used, each time: a value
-that is replaced counts from the next request on, in a file after CACHED_S seconds.
+A secret is in the setting WEIR_SECRETS, in an environment variable WEIR_SECRET_NAME, or in a file NAME of the folder
+WEIR_SECRETS_DIR; the first of these that there is counts. It is looked up for each request. So a secret that is
+replaced counts from the next request on, in a file after CACHED_S seconds.
 """
 
 import os
-import re
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from weir.conf import settings
 
-VARIABLE: Final = "WEIR_SECRET_"
+SECRET_PREFIX: Final = "WEIR_SECRET_"  # noqa: S105  of variables; it is no secret
 CACHED_S: Final = 10.0
-LONGEST: Final = 8_192  # bytes
-_USABLE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")  # what a header can have
+LONGEST: Final = 8_192  # bytes of a file
 
-Given = Mapping[str, str | Callable[[], str]]
 _files: dict[Path, tuple[float, str | None]] = {}  # when the file was read, and what was in it
 _lock = Lock()
 
 
-class SecretMissing(LookupError):
-    """There is no such secret, or it cannot be sent. The message says what to do, and nothing of the secret."""
+class SecretUnusable(LookupError):
+    """There is no such secret, or it cannot be read or sent. The message says what to do, and quotes no secret."""
 
 
 def secret(name: str) -> str:
-    """Return the value of a secret. Raises SecretMissing."""
-    given: Given = settings.WEIR_SECRETS
-    value: str | None
-    if name in given:
-        each = given[name]
-        value = each() if callable(each) else each
-    elif (value := os.environ.get(f"{VARIABLE}{name}")) is None:
-        value = _in_file(name)
+    """Return a secret. Raises SecretUnusable. A function in WEIR_SECRETS is called by the fetcher's loop, each time."""
+    value = _given(name) if name in settings.WEIR_SECRETS else os.environ.get(f"{SECRET_PREFIX}{name}")
     if value is None:
-        raise SecretMissing(f"the secret {name} is not known: set {VARIABLE}{name}, or WEIR_SECRETS, for the fetchers")
-    if not _USABLE.fullmatch(value):
-        raise SecretMissing(f"the secret {name} cannot be sent: it must be printable ASCII, on one line")
+        value = _in_file(name)
+    if not value:
+        places = f"set {SECRET_PREFIX}{name}, WEIR_SECRETS, or a file {name} in WEIR_SECRETS_DIR"
+        what = "not known to this fetcher" if value is None else "empty"
+        raise SecretUnusable(f"the secret {name} is {what}: {places}")
+    return value
+
+
+def _given(name: str) -> str:
+    value = settings.WEIR_SECRETS[name]
+    if callable(value):
+        try:
+            value = value()
+        except Exception as error:  # noqa: BLE001  it is a project's own
+            said = f"the function of the secret {name} in WEIR_SECRETS failed: {type(error).__name__}"
+            raise SecretUnusable(said) from None  # the error may quote the secret
+    if not isinstance(value, str):
+        raise SecretUnusable(f"the secret {name} in WEIR_SECRETS must be a text, or a function that returns one")
     return value
 
 
@@ -58,9 +63,16 @@ def _in_file(name: str) -> str | None:
 
 
 def _read(path: Path) -> str | None:
-    """Return the text of the file without its last line end; None if it cannot be read."""
+    """Return the text of the file without its last line end; None without a file. Raises SecretUnusable."""
     try:
         with path.open("rb") as file:
-            return file.read(LONGEST).decode().removesuffix("\n").removesuffix("\r")
-    except (OSError, UnicodeDecodeError):
+            raw = file.read(LONGEST + 1)
+        text = raw.decode()
+    except FileNotFoundError:
         return None
+    except (OSError, UnicodeDecodeError) as error:
+        said = f"the file of the secret {path.name} in WEIR_SECRETS_DIR cannot be read: {type(error).__name__}"
+        raise SecretUnusable(said) from None
+    if len(raw) > LONGEST:
+        raise SecretUnusable(f"the file of the secret {path.name} in WEIR_SECRETS_DIR has more than {LONGEST:,} bytes")
+    return text.removesuffix("\n").removesuffix("\r")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django import forms
 
 from weir.conf.texts.rates import parse_duration
-from weir.conf.texts.request_headers import headers_of, usable_headers, written_headers
+from weir.conf.texts.request_headers import parse_header, usable_headers, written_headers
 from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
 
@@ -63,7 +63,7 @@ class Headers(forms.CharField):
         """Read them; nothing is the default."""
         lines = [line for line in super().clean(value).splitlines() if line.strip()]
         try:
-            return usable_headers(headers_of(lines)) if lines else None
+            return usable_headers(map(parse_header, lines)) or None
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 

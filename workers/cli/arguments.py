@@ -4,10 +4,9 @@ import argparse
 import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any
 
 from weir.conf.texts.rates import parse_duration
-from weir.conf.texts.request_headers import headers_of, written_headers
+from weir.conf.texts.request_headers import parse_header
 from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit.changing.statuses import parse_statuses
 
@@ -63,17 +62,12 @@ def statuses(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-class HeaderLines(argparse.Action):
-    """Gather the headers of an option that may be repeated, by name."""
-
-    def __call__(self, parser: object, namespace: object, values: Any, option_string: str | None = None) -> None:  # noqa: ANN401, ARG002  argparse's signature
-        """Add one."""
-        so_far = getattr(namespace, self.dest, None)
-        lines = written_headers(so_far) if isinstance(so_far, dict) else []
-        try:
-            setattr(namespace, self.dest, headers_of([*lines, values]))
-        except ValueError as error:
-            raise argparse.ArgumentError(self, str(error)) from error
+def header(text: str) -> tuple[str, str]:
+    """Return the name and the value of a header such as 'Accept: application/json'."""
+    try:
+        return parse_header(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def utf8(text: str) -> str:

@@ -135,20 +135,20 @@ def request_fetches(
     with the fetch's id when the fetch has ended, at least once.
     With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. If it
     does, the fetch ends `done` with status 304, and its `content` is the earlier body.
-    `headers` are fields of the request's head, by name, beside those of the site (`set_rate`), which they replace. A
-    value names a secret by `{secret:NAME}`, and a fetcher puts the secret there (weir.conf.secrets). A redirect to
-    another origin takes none of them along but Accept, Accept-Language and User-Agent.
+    `headers` are headers of the request, by name; they replace those of the site (`set_rate`). `{secret:NAME}` in a
+    value stands for a secret, which the fetcher puts there (weir.conf.secrets). Once a redirect has led to another
+    origin, none of them is sent but Accept, Accept-Language and User-Agent.
 
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
     asked for with `dedupe` too, and with the same `on_done`, `revalidate` and `headers`. This holds for any number of
     concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
-    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, an `on_done` of
-    more than 200 characters, or one that begins with the name of an installed app, which has no such task: a name of
-    another service's task is accepted; TypeError for one text instead of many, an item that is not a text, and a
-    `not_before` or `on_done` of another type; SitesLocked if other transactions block the site of a new host for ten
-    seconds. Nothing is stored then.
+    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, headers that no
+    request may have, an `on_done` of more than 200 characters, or one that begins with the name of an installed app,
+    which has no such task: a name of another service's task is accepted; TypeError for one text instead of many, an
+    item that is not a text, and a `not_before`, `on_done` or header of another type; SitesLocked if other transactions
+    block the site of a new host for ten seconds. Nothing is stored then.
 
     The site of a new host is committed immediately, on a connection of its own if a transaction is open, and stays even
     if that transaction rolls back: no caller waits for another caller's transaction.
@@ -168,7 +168,7 @@ def request_fetches(
         "on_done": name_of(on_done),
         "revalidate": revalidate,
         "correlation_id": correlation.current(),
-        "request_headers": usable_headers(headers) if headers else None,
+        "request_headers": usable_headers(headers or {}) or None,
     }
     with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
         common["traceparent"] = spans.traceparent()
@@ -220,7 +220,7 @@ def _insert(
         "dedupe_keys": [one.dedupe_key for one in wanted],
         "not_before": not_before,
         **common,
-        "request_headers": json.dumps(common["request_headers"]) if common["request_headers"] else None,
+        "request_headers": common["request_headers"] and json.dumps(common["request_headers"]),
     }
     rows = ENQUEUE(**parameters)
     return zip(wanted, rows, strict=True)

@@ -72,10 +72,10 @@ class Job:
     traceparent: str = ""  # the span that asked for the fetch
     first_url: str = ""  # the URL as it was asked for, if the fetch was redirected
     losses: int = 0  # how often the fetch was lost with a fetcher
-    # Fields of the request's head that were set for the site, and for the fetch; secrets are only named in them.
+    # The headers of the request that were set for the site, and for the fetch, with placeholders of secrets.
     site_headers: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    left_origin: bool = False  # a redirect has led to another origin than that of the URL that was asked for
+    request_headers: Mapping[str, str] = field(default_factory=dict)
+    has_left_origin: bool = False  # a redirect has led to another origin than that of the URL that was asked for
 
     @property
     def named(self) -> dict[str, object]:
@@ -187,7 +187,7 @@ class FetchOutcome:
     elapsed_ms: float | None = None
     hop_url: str | None = None
     hop_host: str | None = None
-    left_origin: bool = False  # the redirect leads to another origin, or an earlier one did
+    has_left_origin: bool = False  # the redirect leads to another origin
     content: bytes | None = None
     incomplete: str = ""  # why `content` is not the whole body, or not what its headers say
     unchanged_from: int | None = None

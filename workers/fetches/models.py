@@ -84,8 +84,8 @@ class Fetch(Traced):
     lateness_ms = models.FloatField(null=True, help_text="from the slot's start to the writing of the request")
     elapsed_ms = models.FloatField(null=True, help_text="from the writing of the request to the end of the body")
     status_code = models.PositiveSmallIntegerField(null=True)
-    left_origin = models.BooleanField(default=False, db_default=False, help_text="a redirect has led to another origin")
-    request_headers = models.JSONField(null=True, help_text="fields of its request's head; secrets are only named")
+    has_left_origin = models.BooleanField(default=False, db_default=False, help_text="by a redirect")
+    request_headers = models.JSONField(null=True, help_text="by name; placeholders for secrets")
     headers = models.JSONField(
         default=list, db_default=NO_HEADERS, blank=True, help_text="[name, value] pairs, as they came"
     )

@@ -56,7 +56,7 @@ class RequestedFetches(Sequence[Fetch]):
 
 def dedupe_key(url: str, *, on_done: str, revalidate: bool, headers: Mapping[str, str] | None = None) -> UUID:
     """Return the dedupe key of a fetch: the same for the same URL as sent, `on_done`, `revalidate` and `headers`."""
-    given = "\n".join(f"{name.lower()}: {value}" for name, value in sorted((headers or {}).items()))
+    given = "\n".join(sorted(f"{name.lower()}: {value}" for name, value in (headers or {}).items()))
     text = f"{on_done}\n{revalidate}\n{url}" + (f"\n{given}" if given else "")  # none of them has a line break
     return UUID(bytes=sha256(text.encode()).digest()[:16])
 

@@ -86,8 +86,11 @@ def parts_of(url: str) -> UrlParts:
     return UrlParts(scheme, host.strip("[]"), int(port or DEFAULT_PORTS[scheme]), authority, f"/{path_and_query}")
 
 
-def is_same_origin(url: str, later: str) -> bool:
-    """Return whether both URLs of targets are of one origin (RFC 6454); so is https at the host and port of http."""
+def keeps_origin(url: str, later: str) -> bool:
+    """Return whether a redirect from one target's URL to the other stays at its origin (RFC 6454).
+
+    https at the host of http, both at their default ports, counts as staying.
+    """
     here, there = parts_of(url), parts_of(later)
     is_secured = (here.scheme, here.port, there.scheme, there.port) == ("http", 80, "https", 443)
     return here.host == there.host and (is_secured or (here.scheme, here.port) == (there.scheme, there.port))

@@ -110,6 +110,8 @@ def _wrong_fetches() -> Iterator[Bad]:
     for name, wrong in values.items():
         for value in wrong:
             yield _post(f"{name} {value!r}", "/fetches", {"urls": [URL], name: value})
+    for name, value in (("Host", "b.example"), ("A", "a\r\nb"), ("A", ""), ("", "a"), ("A", "{secret:A}"), ("A", 1)):
+        yield _post(f"headers {name!r} {value!r}", "/fetches", {"urls": [URL], "headers": {name: value}})
     # Mass assignment: columns of the table, and what only web code may choose.
     for name in ("id", "state", "site", "site_id", "error", "on_done", "status_code", "created_at", "hop_url", "token"):
         yield _post(f"assigns {name}", "/fetches", {"urls": [URL], name: "1"})
@@ -187,6 +189,7 @@ def _wrong_sites() -> Iterator[Bad]:
         "covers_subdomains": ["yes", 1, None],
         "obeys_robots": ["no", 0],
         "refusing": [403, "403", ["403"], [200], [1000], [403.5], [*range(400, 419)], [*range(400, 425)]],
+        "headers": [[], "A: 1", {"A": 1}, {"Host": "b.example"}, {"A": "a\r\nb"}, {"Authorization": "x"}, {"A": "\0"}],
         "next_start": ["2000-01-01T00:00:00Z"],
         "recalled_slot": [0],
     }

@@ -65,12 +65,24 @@ def test_a_fetch_has_headers_of_its_own_that_name_no_secret(program: Program) ->
     """A program could send the secret to any site."""
     body: dict[str, Any] = {"urls": ["https://a.example/"], "headers": {"X-Api-Key": "{secret:SHOP}"}}
     refused = program.call("POST", "/fetches", body)
-    assert (refused.status_code, "set them for the site" in refused.text) == (422, True)
+    assert (refused.status_code, "an operator sets them for the site" in refused.text) == (422, True)
     accepted = program.call("POST", "/fetches", {**body, "headers": {"Accept": "text/csv"}})
     shown = program.call("GET", f"/fetches/{accepted.json()['fetches'][0]['id']}")
     assert shown.json()["request_headers"] == {"Accept": "text/csv"}
     wrong = program.call("POST", "/fetches", {**body, "headers": {"Host": "b.example"}})
     assert (wrong.status_code, "belongs to the connection" in wrong.text) == (422, True)
+
+
+def test_a_program_names_only_the_secrets_that_an_operator_has_named_for_the_site(program: Program) -> None:
+    site_settings.set_rate(HOST, headers={"Authorization": "Bearer {secret:SHOP}"})
+    any_version = {"If-Match": "*"}
+    settings = program.call("GET", f"/sites/{HOST}").json()["settings"]
+    assert program.call("PUT", f"/sites/{HOST}", {**settings, "rate": "9/s"}, headers=any_version).status_code == 200
+    for path, headers in ((f"/sites/{HOST}", any_version), ("/sites/evil.example", {})):
+        wanted = {"rate": "9/s", "headers": {"X": "{secret:OTHER}", "Y": "{secret:SHOP|base64}"}}
+        refused = program.call("PUT", path, wanted, headers=headers)
+        assert (refused.status_code, "must not name a new secret here" in refused.text) == (422, True)
+    assert Site.objects.get(name=HOST).headers == {"Authorization": "Bearer {secret:SHOP}"}
 
 
 def test_a_pause_says_who_made_it_and_why(program: Program) -> None:
@@ -88,10 +100,10 @@ def test_the_etag_is_the_version_of_the_settings(program: Program) -> None:
     assert changed.headers["ETag"] == program.call("GET", f"/sites/{HOST}").headers["ETag"] != seen.headers["ETag"]
     again = program.call("PUT", f"/sites/{HOST}", {"rate": "6/s"}, headers=version)
     assert (again.status_code, Site.objects.get(name=HOST).rate) == (412, "5/s")
-    settings = {"rate": "6/s", "refusing": [999, 403], "headers": {"Authorization": "Bearer {secret:SHOP}"}}
+    settings = {"rate": "6/s", "refusing": [999, 403], "headers": {"Accept": "text/csv"}}
     set_to = program.call("PUT", f"/sites/{HOST}", settings, headers={"If-Match": again.headers["ETag"]})
     assert set_to.json()["settings"]["refusing"] == [403, 429, 503, 999]
-    assert set_to.json()["settings"]["headers"] == {"Authorization": "Bearer {secret:SHOP}"}
+    assert set_to.json()["settings"]["headers"] == {"Accept": "text/csv"}
     shown = program.call("GET", f"/sites/{HOST}")
     assert shown.json()["settings"] == set_to.json()["settings"]
     back = program.call("PUT", f"/sites/{HOST}", shown.json()["settings"], headers={"If-Match": shown.headers["ETag"]})

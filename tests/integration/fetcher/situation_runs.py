@@ -280,6 +280,9 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "robots.txt disallows it": lambda sites: behind_robots(
         sites.served(at.saying(at.http(b"200 OK", b"User-agent: *\nDisallow: /")))
     ),
+    "a secret in its headers is not known to the fetcher": lambda sites: Made(
+        url=sites.page("/ok"), is_made_ready=lambda fetch: change(fetch, request_headers={"X": "{secret:MISSING}"})
+    ),
     "robots.txt is not known yet": lambda sites: Made(url=sites.page("/ok"), is_made_ready=obey_robots),
     "robots.txt answers 404": lambda sites: behind_robots(sites.page("/ok")),
     "our settings forbid to connect to its origin": lambda sites: behind_robots(sites.named(lambda: "10.0.0.4")),

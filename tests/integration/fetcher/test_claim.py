@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -118,6 +119,25 @@ def test_a_successor_is_as_much_of_a_suspect_as_it_was() -> None:
     assert cancel(last.fetch_id)
     [(job, _)] = successors_of([last])
     assert (job.fetch_id, job.losses, last.losses) == (successor.pk, 2, 0)
+
+
+def test_a_successor_has_headers_of_its_own_or_none() -> None:
+    """Not those of the cancelled fetch that it follows; Weir's own question for robots.txt has none."""
+    given = {"Authorization": "Bearer {secret:SHOP}"}
+    jobs = claim(reserved(7))
+    for job, is_robots, headers in (
+        (jobs[-1], False, None),
+        (jobs[-2], False, {"X": "1"}),
+        (jobs[-3], True, {"X": "1"}),
+    ):
+        followed = replace(job, site_headers=given, request_headers=given, has_left_origin=True)
+        successor = request_fetch(URL, headers=headers)
+        Fetch.objects.filter(pk=successor.pk).update(is_robots=is_robots)
+        assert cancel(job.fetch_id)
+        [(found, _)] = successors_of([followed])
+        expected = {} if is_robots else headers or {}
+        assert (found.fetch_id, found.site_headers, found.request_headers) == (successor.pk, {}, expected)
+        assert not found.has_left_origin
 
 
 def test_jobs_come_in_the_order_of_their_slots() -> None:

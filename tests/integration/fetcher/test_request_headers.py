@@ -1,9 +1,11 @@
 """The head of a request, as sites get it: which fields it has, where secrets go, and where they do not."""
 
+import base64
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 
 import pytest
 from django.db import connection
@@ -40,6 +42,9 @@ class RecordingSite:
                 if redirects:
                     self.send_header("Location", place)
                 self.send_header("X-You-Said", said)
+                for number, form in enumerate((CANARY, quote(CANARY), quote(IN_BASE64)) if said else ()):
+                    self.send_header(f"X-You-Mean-{number}", form)
+                self.send_header("ETag", '"v1"')
                 self.send_header("Content-Length", "4")
                 self.end_headers()
                 self.wfile.write(b"page")
@@ -128,9 +133,11 @@ def test_a_redirect_to_another_origin_takes_no_field_along_that_says_who_asks(
     first, other = serving(), serving()
     headers = {"Authorization": "Basic {secret:SHOP|base64}", "Cookie": "id={secret:SHOP}", "X-A": "1"}
     site_settings.set_rate(other.name, headers={"X-Other": "{secret:SHOP}"})
+    headers["Accept-Language"] = "de"
     if of_site:
         site_settings.set_rate(first.name, headers=headers)
-    given = {"Accept-Language": "de"} | ({} if of_site else headers)
+        site_settings.set_rate(other.name, headers={"X-Other": "{secret:SHOP}", "Accept-Language": "fr"})
+    given = {} if of_site else headers
     back = f"{other.url('/?to=')}{first.url('/back')}"
     fetched(request_fetch(first.url(f"/?to=/again?to={back}"), headers=given), fetcher)
     begun, again, returned = first.heads
@@ -139,9 +146,19 @@ def test_a_redirect_to_another_origin_takes_no_field_along_that_says_who_asks(
     assert (begun["Cookie"], again["X-A"]) == (f"id={CANARY}", "1")
     for head in (away, returned):  # the other origin has chosen the URL to which it leads back
         assert {"Authorization", "Cookie", "X-A", "X-Other"}.isdisjoint(head)
-        assert head["Accept-Language"] == "de"
         assert CANARY not in str(head)
         assert IN_BASE64 not in str(head)
+
+    assert away["Accept-Language"] == ("fr" if of_site else "de"), "that of the site that is asked"
+    assert returned["Accept-Language"] == "de"
+
+
+def test_a_result_that_was_asked_for_in_another_way_is_not_revalidated(serving: Serving, fetcher: Fetcher) -> None:
+    """Its body may be another one, or another customer's."""
+    site = serving()
+    for headers in ({"X": "1"}, {"X": "2"}, {"X": "2"}):
+        fetched(request_fetch(site.url("/"), headers=headers, revalidate=True), fetcher)
+    assert [head.get("If-None-Match") for head in site.heads] == [None, None, '"v1"']
 
 
 def test_a_fetch_that_is_retried_begins_at_its_origin_again(serving: Serving, fetcher: Fetcher) -> None:
@@ -157,15 +174,19 @@ def test_a_fetch_that_is_retried_begins_at_its_origin_again(serving: Serving, fe
 def test_a_secret_is_nowhere_but_in_the_request(serving: Serving, fetcher: Fetcher) -> None:
     """Not where the site repeats it, not in what is stored, not in the log; not either where the fetch fails."""
     site = serving()
-    site_settings.set_rate(site.name, headers={"Authorization": "Basic {secret:SHOP|base64}", "X": "{secret:SHOP}"})
+    site_settings.set_rate(site.name, headers={"Authorization": "Basic {secret:SHOP|base64}"})
     with capture_logs() as logged:
         found = fetched(request_fetch(site.url("/repeat")), fetcher)
         fetched(request_fetch(site.url("/?to=ftp://x/"), max_attempts=1), fetcher)
-    assert len(site.heads) == 3
+    assert len(site.heads) == 2
     assert dict(found.headers)["X-You-Said"] == "Basic {secret:SHOP|base64}"
+    assert (found.state, found.error) == (
+        FetchState.FAILED,
+        "redirected to a URL that contains a secret of the request",
+    )
     stored = rows()
     assert "{secret:SHOP|base64}" in stored
-    for text in (CANARY, IN_BASE64):
+    for text in (CANARY, quote(CANARY), IN_BASE64, quote(IN_BASE64)):
         assert text not in stored
         assert text not in str(logged)
 
@@ -178,13 +199,27 @@ def test_a_secret_that_is_not_known_fails_the_attempt_before_anything_is_sent(
     site = serving()
     fetch = fetched(request_fetch(site.url("/"), headers={"X": "{secret:SHOP}"}, max_attempts=1), fetcher)
     assert (fetch.state, site.heads) == (FetchState.FAILED, [])
-    assert "the secret SHOP is not known: set WEIR_SECRET_SHOP" in fetch.error
+    assert "the secret SHOP is not known to this fetcher: set WEIR_SECRET_SHOP" in fetch.error
+
+
+@pytest.mark.parametrize("value", ["pässword", "a\r\nHost: b.example", "a\n", " a"])
+def test_a_secret_that_no_header_can_have_is_not_sent(
+    serving: Serving, fetcher: Fetcher, settings: Settings, value: str
+) -> None:
+    """In Base64, any can be."""
+    settings.WEIR_SECRETS = {"SHOP": value}
+    site = serving()
+    fetch = fetched(request_fetch(site.url("/"), headers={"X": "{secret:SHOP}"}, max_attempts=1), fetcher)
+    assert (fetch.state, site.heads) == (FetchState.FAILED, [])
+    assert "the secret in the header X cannot be sent" in fetch.error
+    fetched(request_fetch(site.url("/"), headers={"X": "a {secret:SHOP|base64}"}), fetcher)
+    assert base64.b64decode(site.heads[0]["X"].removeprefix("a").strip()).decode() == value
 
 
 def test_fetches_with_other_headers_are_others() -> None:
     """With `dedupe`; the order of the fields, and the case of their names, does not matter."""
     url = "https://a.example/"
-    given: list[dict[str, str] | None] = [None, {}, {"A": "1", "B": "2"}, {"b": "2", "a": "1"}, {"A": "1"}]
-    found = [request_fetch(url, headers=headers, dedupe=True).pk for headers in given]
-    assert [found.index(pk) for pk in found] == [0, 0, 2, 2, 4]
+    given: list[dict[str, str] | None] = [None, {}, {"A": "1", "B": "2"}, {"b": "2", "A": "1"}, {"a": "1", "B": "2"}]
+    found = [request_fetch(url, headers=headers, dedupe=True).pk for headers in (*given, {"A": "1"})]
+    assert [found.index(pk) for pk in found] == [0, 0, 2, 2, 2, 5]
     assert Fetch.objects.count() == 3

@@ -533,7 +533,7 @@ def test_a_forecast_for_ages_has_no_date() -> None:
         (["set", "a.example", "1/s", "--refusing", "403;999"], "must be statuses such as 403,999, not '403;999'"),
         (["set", "a.example", "1/s", "--refusing", "200"], "refusing must be statuses from 400 to 999"),
         (["set", "a.example", "1/s", "--header", "Accept"], "must be a header such as 'Accept: application/json'"),
-        (["set", "a.example", "1/s", "--header", "A: 1", "--header", "A: 2"], "each field once, but A is there twice"),
+        (["set", "a.example", "1/s", "--header", "A: 1", "--header", "A: 2"], "each header once, but A is there twice"),
         (["set", "a.example", "1/s", "--header", "Host: b.example"], "must not have Host: belongs to the connection"),
         (["set", "a.example", "1/s", "--header", "Authorization: Bearer x"], "must name the secret of Authorization"),
         (["pause", "nowhere.example"], "There is no site 'nowhere.example'"),

@@ -267,7 +267,7 @@ def test_statuses_that_refuse_are_set_in_a_form_and_shown_on_the_page() -> None:
 
 
 def test_headers_are_set_in_a_form_and_shown_on_the_page() -> None:
-    """A line for each; no value that may be a secret is shown where it is refused."""
+    """A line for each."""
     browser = signed_in("weir_ratelimit.change_site", "weir_ops.view")
     path = f"/sites/{HOST}/set/"
 

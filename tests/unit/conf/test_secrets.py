@@ -37,19 +37,54 @@ def test_a_file_that_is_replaced_counts_soon(folder: Path, monkeypatch: pytest.M
 
 
 def test_a_secret_that_is_not_known_says_what_to_set(folder: Path) -> None:  # noqa: ARG001  it is empty
-    with pytest.raises(secrets.SecretMissing, match="set WEIR_SECRET_SHOP, or WEIR_SECRETS, for the fetchers"):
+    said = "set WEIR_SECRET_SHOP, WEIR_SECRETS, or a file SHOP in WEIR_SECRETS_DIR"
+    with pytest.raises(secrets.SecretUnusable, match=said):
         secrets.secret("SHOP")
 
 
-@pytest.mark.parametrize("value", ["", "hidden\r\nHost: x", "hidden\0", "hidden\n\n", "hüdden", " hidden"])
-def test_a_secret_that_no_header_can_have_is_not_said(folder: Path, value: str) -> None:
-    (folder / "SHOP").write_text(value)
-    with pytest.raises(secrets.SecretMissing, match="printable ASCII, on one line") as refused:
-        secrets.secret("SHOP")
-    assert "dden" not in str(refused.value)
+def test_an_empty_secret_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that a deployment left empty, or a file that holds a line end alone."""
+    monkeypatch.setenv("WEIR_SECRET_SHOP", "")
+    (folder / "OTHER").write_text("\n")
+    for name in ("SHOP", "OTHER"):
+        with pytest.raises(secrets.SecretUnusable, match=f"the secret {name} is empty"):
+            secrets.secret(name)
 
 
-def test_a_setting_that_is_no_text_is_refused(settings: Settings) -> None:
-    settings.WEIR_SECRETS = {"SHOP": lambda: None}
-    with pytest.raises(secrets.SecretMissing):
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"hidden\xff", "UnicodeDecodeError"), (b"hidden" * 2_000, "more than 8,192 bytes")]
+)
+def test_a_file_that_is_no_secret_is_not_cut_nor_said(folder: Path, content: bytes, said: str) -> None:
+    (folder / "SHOP").write_bytes(content)
+    with pytest.raises(secrets.SecretUnusable, match=said) as refused:
         secrets.secret("SHOP")
+    assert "hidden" not in str(refused.value)
+
+
+def test_a_folder_in_the_place_of_the_file_is_said(folder: Path) -> None:
+    (folder / "SHOP").mkdir()
+    with pytest.raises(secrets.SecretUnusable, match=r"the file of the secret SHOP .* IsADirectoryError"):
+        secrets.secret("SHOP")
+
+
+def fails() -> str:
+    """Fail as a function of a project's may."""
+    raise OSError("hidden")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (fails, "failed: OSError"),
+        (lambda: None, "must be a text"),
+        (b"hidden", "must be a text"),
+        (1, "must be a text"),
+    ],
+)
+def test_a_setting_that_gives_no_text_is_said(settings: Settings, given: object, said: str) -> None:
+    """It is no failure of the site's, whatever a function raises."""
+    settings.WEIR_SECRETS = {"SHOP": given}
+    with pytest.raises(secrets.SecretUnusable, match=said) as refused:
+        secrets.secret("SHOP")
+    assert "hidden" not in str(refused.value)
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, is_same_origin, parse_target
+from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, keeps_origin, parse_target
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_url_that_is_sent_goes_to_the_host_of_its_site(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "later", "is_same"),
+    ("url", "later", "stays"),
     [
         ("https://a.example/", "https://a.example/b?c", True),
         ("http://a.example/", "https://a.example/", True),
@@ -147,6 +147,6 @@ def test_the_url_that_is_sent_goes_to_the_host_of_its_site(text: str) -> None:
         ("http://[2001:db8::1]/", "https://[2001:db8::1]/", True),
     ],
 )
-def test_an_origin_is_a_scheme_a_host_and_a_port(url: str, later: str, is_same: bool) -> None:
+def test_a_redirect_stays_at_its_origin_if_scheme_host_and_port_stay(url: str, later: str, stays: bool) -> None:
     """A site that begins to encrypt stays at its origin; one that ceases to does not."""
-    assert is_same_origin(url, later) is is_same
+    assert keeps_origin(url, later) is stays

@@ -20,6 +20,7 @@ PLACES = ("Makefile", "benchmarks/**/*.py", "tests/**/*.py")
         ("WEIR_ALLOW_PORTS", "WEIR_FETCH_ALLOW_PORTS"),
         ("weir_home", "WEIR_HOME"),
         ("WEIR_LOOKAHAED", "WEIR_LOOKAHEAD"),
+        ("WEIR_SECRET_DIR", "WEIR_SECRETS_DIR"),
     ],
 )
 def test_a_misspelt_name_is_known_for_what_it_means(name: str, meant: str) -> None:
@@ -42,8 +43,8 @@ def test_names_of_others_are_left_alone(name: str) -> None:
 
 
 def test_what_weir_reads_is_known() -> None:
-    """All variables, and those of tests and benchmarks."""
-    assert unknown([*Variables.model_fields, *OF_TOOLS]) == []
+    """All variables, those of tests and benchmarks, and those of secrets."""
+    assert unknown([*Variables.model_fields, *OF_TOOLS, "WEIR_SECRET_SHOP"]) == []
 
 
 def test_the_variables_of_tests_and_benchmarks_are_those_that_they_read() -> None:

@@ -37,7 +37,7 @@ from weir.api.schemas.fetches import (
 )
 from weir.api.schemas.values import Id
 from weir.api.tokens import scopes
-from weir.conf.texts.request_headers import placeholders
+from weir.conf.texts.request_headers import secrets_of
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.workers.cursors import BadCursor
@@ -73,8 +73,8 @@ def post_fetches(request: HttpRequest, wanted: NewFetches, idempotency_key: str 
 
     def ask() -> tuple[int, AcceptedFetches]:
         options = wanted.model_dump(exclude={"urls"})
-        if placeholders(wanted.headers or {}):  # the program might send it anywhere
-            raise Problem(INVALID, "headers must not name secrets here: set them for the site.")
+        if secrets_of(wanted.headers or {}):  # who may add fetches could send any secret to a host of their own
+            raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
         with refused(BUSY, SitesLocked), refused(INVALID, ValueError):
             found = request_fetches(wanted.urls, **options)
         return 202, AcceptedFetches.model_construct(fetches=[_accepted(fetch) for fetch in found])

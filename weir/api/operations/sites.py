@@ -28,6 +28,7 @@ from weir.api.schemas.values import Host
 from weir.api.tokens import scopes
 from weir.api.tokens.models import SITE_PREFIX
 from weir.conf.texts.rates import parse_duration, rate_text
+from weir.conf.texts.request_headers import secrets_of
 from weir.ops.snapshots import OverviewSnapshot
 from weir.ratelimit import site_names
 from weir.ratelimit.changing.declared import SETTINGS
@@ -109,10 +110,12 @@ def put_site(
     """Set all settings of a site, or create it. It holds immediately, in all processes.
 
     A site that exists needs If-Match with the ETag that was seen: of two programs that change the same version, one is
-    refused.
+    refused. Headers may name the secrets that the site's headers name already, and no others: those are an operator's
+    to name, on a page or by a command.
     """
     name = _changeable(host)
     before = Site.objects.filter(name=name).first()
+    _refuse_new_secrets(wanted.headers, before)
     version = etags.seen_if_required(if_match, sites.version_of(before), exists=before is not None)
     with refused(INVALID, ValueError):
         after = sites.set_rate(actor(request), host, wanted.rate, why=wanted.why, seen=version, **_settings(wanted))
@@ -161,6 +164,13 @@ def _changeable(host: str) -> str:
     if name.startswith(SITE_PREFIX):
         raise Problem(NOT_PERMITTED, "The rates of tokens are changed by people: `manage.py sites set`.")
     return name
+
+
+def _refuse_new_secrets(headers: Mapping[str, str] | None, site: Site | None) -> None:
+    """Raise Problem if the headers name other secrets than the site's: a token could send any to a host of its own."""
+    known = secrets_of((site and site.headers) or {})
+    if new := secrets_of(headers or {}) - known:
+        raise Problem(INVALID, f"headers must not name a new secret here, but name {', '.join(sorted(new))}.")
 
 
 def _version(host: str, if_match: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Digits, Flag, Host, Moment, Next, Text, Why
-from weir.conf.texts.request_headers import MOST_FIELDS
+from weir.conf.texts.request_headers import MOST_HEADERS
 from weir.workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
 from weir.workers.fetches.reports.fetch_list import ROWS
 from weir.workers.fetches.targets import MAX_LENGTH
@@ -17,7 +17,7 @@ FetchState = Literal["queued", "reserved", "running", "done", "failed", "cancell
 Url = Annotated[Text, Field(max_length=MAX_LENGTH)]
 RequestHeaders = Annotated[
     dict[str, Text],
-    Field(max_length=MOST_FIELDS, description="fields of each request's head; secrets are only named: {secret:NAME}"),
+    Field(max_length=MOST_HEADERS, description="headers of the requests, by name; they name no secrets"),
 ]
 
 Incomplete = Annotated[str, Field(description="why the body is not whole, or not what its headers say")]

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from django.db import Error, connection
 
@@ -57,9 +57,9 @@ class ClaimedFetch(NamedTuple):
     traceparent: str
     first_url: str  # empty if the fetch was not redirected
     losses: int
-    site_headers: dict[str, str] | None
-    request_headers: dict[str, str] | None
-    left_origin: bool
+    site_headers: dict[str, str]
+    request_headers: dict[str, str]
+    has_left_origin: bool
 
 
 class Successor(NamedTuple):
@@ -78,9 +78,9 @@ class Successor(NamedTuple):
     traceparent: str
     first_url: str  # empty if the fetch was not redirected
     losses: int
-    site_headers: dict[str, str] | None
-    request_headers: dict[str, str] | None
-    left_origin: bool
+    site_headers: dict[str, str]
+    request_headers: dict[str, str]
+    has_left_origin: bool
 
 
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
@@ -137,8 +137,9 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 traceparent=row.traceparent,
                 first_url=row.first_url,
                 losses=row.losses,
-                left_origin=row.left_origin,
-                **_headers(row),
+                has_left_origin=row.has_left_origin,
+                site_headers=row.site_headers,
+                request_headers=row.request_headers,
             )
         )
     try:
@@ -147,12 +148,6 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     except Error:  # the jobs are claimed and must not be dropped; sweep finds sites that were overlooked
         log.exception("late_slots_not_released")
     return jobs
-
-
-def _headers(row: ClaimedFetch | Successor) -> dict[str, Any]:
-    """Return the fields of the request's head that were set for its site, and for the fetch; Weir's own has neither."""
-    given = {"site_headers": row.site_headers, "headers": row.request_headers}
-    return {} if row.is_robots else {name: fields for name, fields in given.items() if fields}
 
 
 def _validators(row: ClaimedFetch) -> Validators | None:
@@ -210,8 +205,9 @@ def _following(job: Job, row: Successor) -> Job:
         traceparent=row.traceparent,
         first_url=row.first_url,
         losses=row.losses,
-        left_origin=row.left_origin,
-        **_headers(row),
+        has_left_origin=row.has_left_origin,
+        site_headers=row.site_headers,
+        request_headers=row.request_headers,
     )
 
 

@@ -99,7 +99,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "what", ROBOTS if of["is_robots"] else ""
     yield "site", str(of["site"] or "")
     yield "priority", str(of["priority"])
-    yield "headers", "; ".join(written_headers(way.fetch.request_headers or {}))
+    yield "request headers", "; ".join(written_headers(way.fetch.request_headers or {}))
     yield "attempts", f"{of['attempts']} of {of['max_attempts']}"
     for step in way.steps:
         yield step.kind, _step(step)

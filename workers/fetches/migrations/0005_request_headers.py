@@ -1,4 +1,4 @@
-"""The header fields that the request of one fetch has."""
+"""The headers of the request of one fetch, and whether they may still be sent."""
 
 from django.db import migrations, models
 
@@ -10,11 +10,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "fetch",
             "request_headers",
-            models.JSONField(null=True, help_text="fields of its request's head; secrets are only named"),
+            models.JSONField(null=True, help_text="by name; placeholders for secrets"),
         ),
         migrations.AddField(
             "fetch",
-            "left_origin",
-            models.BooleanField(default=False, db_default=False, help_text="a redirect has led to another origin"),
+            "has_left_origin",
+            models.BooleanField(default=False, db_default=False, help_text="by a redirect"),
         ),
     ]

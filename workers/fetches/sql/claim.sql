@@ -106,14 +106,17 @@ WITH found AS MATERIALIZED (
         decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
         decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
         decided.effective_interval, decided.burst, decided.refusing, decided.is_silent, decided.usable,
-        NOT job.is_robots AND decided.obeys_robots AS obeys_robots, decided.site_headers, job.request_headers, job.left_origin
+        NOT job.is_robots AND decided.obeys_robots AS obeys_robots,
+        CASE WHEN job.is_robots THEN '{}' ELSE coalesce(decided.site_headers, '{}') END AS site_headers,
+        CASE WHEN job.is_robots THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
+        job.has_left_origin
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
     slot_id, start_time, start_until, use_until, at_once, site_id, site,
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, is_silent, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
-    correlation_id, traceparent, first_url, losses, site_headers, request_headers, left_origin
+    correlation_id, traceparent, first_url, losses, site_headers, request_headers, has_left_origin
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified
@@ -121,6 +124,7 @@ LEFT JOIN LATERAL (
     WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
         AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
         AND NOT result.is_robots  -- a robots.txt has no stored body
+        AND coalesce(result.request_headers, '{}') = moved.request_headers  -- others may ask for another body
         AND (
             result.finished_at > moved.kept_since
             OR EXISTS (

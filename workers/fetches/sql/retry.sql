@@ -21,7 +21,7 @@ WITH failed AS MATERIALIZED (
     ORDER BY coalesce(dedupe_key::text, id::text), id
 ), moved AS (
     UPDATE weir_fetches_fetch AS job
-    SET state = 'queued', hop_url = chosen.hop_url, left_origin = false, site_id = chosen.site_id,
+    SET state = 'queued', hop_url = chosen.hop_url, has_left_origin = DEFAULT, site_id = chosen.site_id,
         redirects = DEFAULT, attempts = DEFAULT, losses = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
         status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,

@@ -6,7 +6,10 @@ SELECT
     slot.passed_on_at, job.is_robots,
     NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
     job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
-    job.losses, site.headers AS site_headers, job.request_headers, job.left_origin
+    job.losses,
+    CASE WHEN job.is_robots THEN '{}' ELSE coalesce(site.headers, '{}') END AS site_headers,
+    CASE WHEN job.is_robots THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
+    job.has_left_origin
 FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
 CROSS JOIN LATERAL (
     SELECT * FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0

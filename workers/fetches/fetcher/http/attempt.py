@@ -12,14 +12,14 @@ its time for that reason, step 5 shows it, and it is reported (`AttemptContext.s
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from weir.conf import settings
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
-from weir.workers.fetches.fetcher.http.heads import without_secrets
+from weir.workers.fetches.fetcher.http.masking import masked
 from weir.workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.reachability import Reachability
@@ -59,6 +59,7 @@ class Attempt:
         self.started_at: float | None = None
         self.is_reused = False  # the connection has carried a request before: the site may be closing it just now
         self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
+        self.secrets: Mapping[str, str] = {}  # those of its request, by name
         self.memory = AnswerMemory(shared.memory, self.job.site_id)
         self._connection: HttpConnection | None = None
         self._address = ""
@@ -163,7 +164,7 @@ class Attempt:
         return Answer(
             job=self.job,
             status_code=reader.status_code,
-            headers=without_secrets(self.job, reader.headers),
+            headers=masked(reader.headers, self.secrets),
             body=bytes(reader.body),
             flaw=flaw,
             reason=reason,

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from functools import partial
 
 from weir.conf import settings
-from weir.conf.secrets import SecretMissing
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER
@@ -144,8 +143,8 @@ class Session:
                 return await self._exchange(attempt)
             except ConnectionClosedEarly as early:
                 said = f": {early}" if str(early) else said
-            except (UnsendableRequest, SecretMissing) as error:  # a secret may be known later
-                return attempt.as_failure(str(error), permanent=isinstance(error, UnsendableRequest))
+            except UnsendableRequest as error:
+                return attempt.as_failure(str(error), permanent=error.is_permanent)
             except (NotLookedUp, RunOver) as error:
                 if isinstance(error, NotLookedUp):
                     self._say("hosts_not_looked_up", str(error))
@@ -160,7 +159,7 @@ class Session:
         """Send the request over a connection to its origin, and return the event in which the attempt ends."""
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
         is_last = self._descriptors_used > descriptors.SCARCE  # the last request on its connection
-        request = heads.request(attempt.job, to, is_last=is_last)
+        request, attempt.secrets = heads.request(attempt.job, to, is_last=is_last)
         connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)

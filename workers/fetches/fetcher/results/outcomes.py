@@ -17,11 +17,12 @@ from weir.workers.fetches.fetcher.results.contents import ALL_THERE, content_of
 from weir.workers.fetches.fetcher.results.decoding import Decoded
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed, echo
 from weir.workers.fetches.models import FetchState
-from weir.workers.fetches.targets import InvalidTarget, is_same_origin, parse_target
+from weir.workers.fetches.targets import InvalidTarget, keeps_origin, parse_target
 
 MAX_REDIRECTS = 10
+BEGINS_PLACEHOLDER = "{secret:"  # of a secret that was masked in the Location (http/masking.py)
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that want a cookie first; fetches send none"
+WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that want a cookie first; fetches keep none"
 NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
@@ -216,6 +217,9 @@ def _redirected(outcome: FetchOutcome, job: Job, locations: Sequence[str], allow
     if len(locations) > 1:  # browsers do not follow any of them, either
         return replace(nowhere, error=f"redirected to {len(locations)} different places at once")
     [location] = locations
+    if BEGINS_PLACEHOLDER in location:
+        said = "redirected to a URL that contains a secret of the request"
+        return replace(nowhere, error=said, log_error=said)
     try:
         target = parse_target(location, allowed, base=job.url)
     except InvalidTarget as error:
@@ -229,8 +233,13 @@ def _redirected(outcome: FetchOutcome, job: Job, locations: Sequence[str], allow
     if job.redirects >= MAX_REDIRECTS:
         said = f"more than {MAX_REDIRECTS} redirects"
         return replace(nowhere, error=f"{said}, the last to {location}", log_error=said)
-    left_origin = job.left_origin or not is_same_origin(job.url, target.url)
-    return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host, left_origin=left_origin)
+    return replace(
+        outcome,
+        attempted=False,
+        hop_url=target.url,
+        hop_host=target.host,
+        has_left_origin=not keeps_origin(job.url, target.url),
+    )
 
 
 def _first_target(job: Job) -> str:

@@ -9,7 +9,11 @@ _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
 class UnsendableRequest(ValueError):
-    """The request cannot be written in HTTP; the message says why."""
+    """The request cannot be written in HTTP; the message says why. It never will be, if that `is_permanent`."""
+
+    def __init__(self, reason: str, *, is_permanent: bool = True) -> None:
+        super().__init__(reason)
+        self.is_permanent = is_permanent
 
 
 def get_request(authority: str, target: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -14,7 +14,7 @@ from django.template.defaultfilters import pluralize
 from weir.workers import consumers, heartbeats
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.cli.arguments import HeaderLines, at_least_one, seconds, whole_number
+from weir.workers.cli.arguments import at_least_one, header, seconds, whole_number
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.screen import Screen, queueing, watching
 from weir.workers.fetches.management.turns import Turns
@@ -65,7 +65,8 @@ class Command(ExactCommand):
         )
         parser.add_argument(
             "--header",
-            action=HeaderLines,
+            type=header,
+            action="append",
             dest="headers",
             metavar="'NAME: VALUE'",
             help="a header of the requests, beside those of the site; repeat it for more",

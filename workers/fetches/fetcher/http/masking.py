@@ -1,0 +1,37 @@
+"""Masks the secrets of a request in the headers of its answer, which are stored: some sites repeat what they got."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import quote
+
+from weir.conf.texts.request_headers import ENCODINGS
+
+SHORTEST: Final = 8  # characters of a secret that is looked for: a shorter one may stand there by chance
+KEPT: Final = frozenset({b"content-length", b"etag", b"last-modified"})  # they are sent back, or counted with
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+def masked(headers: Iterable[tuple[bytes, bytes]], secrets: Mapping[str, str]) -> Headers:
+    """Return the headers with placeholders for the secrets, in each encoding in which a request may have had them."""
+    if not (found := _found(secrets)):
+        return tuple(headers)
+    return tuple((name, value if name.lower() in KEPT else _masked(value, found)) for name, value in headers)
+
+
+def _found(secrets: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return what is looked for, and what takes its place: the longest first, as one may be a part of another."""
+    found = {}
+    for name, text in secrets.items():
+        for encoding, encoded in ENCODINGS.items():
+            placeholder = f"{{secret:{name}{f'|{encoding}' if encoding else ''}}}".encode()
+            for form in (encoded(text), quote(encoded(text), safe=""), quote(encoded(text))):
+                if len(form) >= SHORTEST:
+                    found[form.encode()] = placeholder
+    return sorted(found.items(), key=lambda each: len(each[0]), reverse=True)
+
+
+def _masked(value: bytes, found: Iterable[tuple[bytes, bytes]]) -> bytes:
+    for text, placeholder in found:
+        value = value.replace(text, placeholder)
+    return value
