@@ -5,7 +5,7 @@ environment variables (`project.environment`). The settings reference and .env.e
 of the groups, and the descriptions of the settings, as Markdown.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, SecretStr
 
@@ -23,6 +23,7 @@ from weir.conf.kinds import (
     RedisPrefix,
     RedisURL,
     Seconds,
+    Secrets,
     Shown,
     Unit,
     UserKeyName,
@@ -204,9 +205,9 @@ class OnlySettings(SettingsGroup):
         default=False,
         description="Without a token, `GET /metrics` answers clients of the same host.",
     )
-    WEIR_SECRETS: dict[str, Any] = Field(
+    WEIR_SECRETS: Secrets = Field(
         default={},
-        description="Secrets that [headers](../how-to/fetch-from-an-api.md) name: texts, or functions.",
+        description="Secrets that [headers](../how-to/fetch-from-an-api.md) name, by their names.",
     )
     WEIR_LOGOUT_URL: str = Field(
         default="",

@@ -26,8 +26,8 @@ class SecretUnusable(LookupError):
 
 
 def secret(name: str) -> str:
-    """Return a secret. Raises SecretUnusable. A function in WEIR_SECRETS is called by the fetcher's loop, each time."""
-    value = _given(name) if name in settings.WEIR_SECRETS else os.environ.get(f"{SECRET_PREFIX}{name}")
+    """Return a secret. Raises SecretUnusable."""
+    value: str | None = settings.WEIR_SECRETS.get(name, os.environ.get(f"{SECRET_PREFIX}{name}"))
     if value is None:
         value = _in_file(name)
     if not value:
@@ -37,26 +37,13 @@ def secret(name: str) -> str:
     return value
 
 
-def _given(name: str) -> str:
-    value = settings.WEIR_SECRETS[name]
-    if callable(value):
-        try:
-            value = value()
-        except Exception as error:  # noqa: BLE001  it is a project's own
-            said = f"the function of the secret {name} in WEIR_SECRETS failed: {type(error).__name__}"
-            raise SecretUnusable(said) from None  # the error may quote the secret
-    if not isinstance(value, str):
-        raise SecretUnusable(f"the secret {name} in WEIR_SECRETS must be a text, or a function that returns one")
-    return value
-
-
 def _in_file(name: str) -> str | None:
     if not settings.WEIR_SECRETS_DIR:
         return None
     path = Path(settings.WEIR_SECRETS_DIR) / name
     with _lock:
         read_at, text = _files.get(path, (-CACHED_S, None))
-        if time.monotonic() - read_at >= CACHED_S:
+        if not text or time.monotonic() - read_at >= CACHED_S:  # an empty one may just be written
             text = _read(path)
             _files[path] = (time.monotonic(), text)
     return text
@@ -65,14 +52,19 @@ def _in_file(name: str) -> str | None:
 def _read(path: Path) -> str | None:
     """Return the text of the file without its last line end; None without a file. Raises SecretUnusable."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             raw = file.read(LONGEST + 1)
         text = raw.decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         said = f"the file of the secret {path.name} in WEIR_SECRETS_DIR cannot be read: {type(error).__name__}"
-        raise SecretUnusable(said) from None
+        raise SecretUnusable(said) from None  # the error may quote the secret
     if len(raw) > LONGEST:
         raise SecretUnusable(f"the file of the secret {path.name} in WEIR_SECRETS_DIR has more than {LONGEST:,} bytes")
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open the file; if it is a pipe that nobody writes to, reading it returns immediately."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -75,8 +75,7 @@ class Fetch(Traced):
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
     slot_id = models.BigIntegerField(null=True)
     lease_until = models.DateTimeField(null=True, help_text="when sweep takes it back, if no result has been stored")
-    # No constraint: rows of processes are deleted, and its check would slow each claim. Sweep reads this column only of
-    # held fetches.
+    # No constraint, which would slow each claim and outlive processes' rows; sweep reads it of held fetches alone.
     claimed_by = models.BigIntegerField(null=True, help_text="the process that claimed it last; its row may be gone")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, help_text="when the request was written (the database's clock)")
@@ -85,6 +84,7 @@ class Fetch(Traced):
     elapsed_ms = models.FloatField(null=True, help_text="from the writing of the request to the end of the body")
     status_code = models.PositiveSmallIntegerField(null=True)
     has_left_origin = models.BooleanField(default=False, db_default=False, help_text="by a redirect")
+    headers_key = models.BigIntegerField(null=True, help_text="of those with which it was last requested")
     request_headers = models.JSONField(null=True, help_text="by name; placeholders for secrets")
     headers = models.JSONField(
         default=list, db_default=NO_HEADERS, blank=True, help_text="[name, value] pairs, as they came"

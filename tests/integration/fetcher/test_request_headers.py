@@ -156,9 +156,11 @@ def test_a_redirect_to_another_origin_takes_no_field_along_that_says_who_asks(
 def test_a_result_that_was_asked_for_in_another_way_is_not_revalidated(serving: Serving, fetcher: Fetcher) -> None:
     """Its body may be another one, or another customer's."""
     site = serving()
-    for headers in ({"X": "1"}, {"X": "2"}, {"X": "2"}):
+    for of_site, of_fetch in ((None, "1"), (None, "2"), (None, "2"), ("3", "2"), ("3", "2"), ("3", None), (None, None)):
+        site_settings.set_rate(site.name, headers={"Y": of_site} if of_site else site_settings.DEFAULT)
+        headers = {"X": of_fetch} if of_fetch else None
         fetched(request_fetch(site.url("/"), headers=headers, revalidate=True), fetcher)
-    assert [head.get("If-None-Match") for head in site.heads] == [None, None, '"v1"']
+    assert ["If-None-Match" in head for head in site.heads] == [False, False, True, False, True, False, False]
 
 
 def test_a_fetch_that_is_retried_begins_at_its_origin_again(serving: Serving, fetcher: Fetcher) -> None:

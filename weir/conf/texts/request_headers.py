@@ -7,7 +7,7 @@ the secrets.
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 MOST_HEADERS: Final = 30
@@ -49,9 +49,7 @@ def usable_headers(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> di
     Raises ValueError with a sentence that quotes no value, and TypeError for a name or a value that is no text.
     """
     usable: dict[str, str] = {}
-    for name, given in headers.items() if isinstance(headers, Mapping) else headers:
-        if not isinstance(name, str) or not isinstance(given, str):
-            raise TypeError("headers must map names to values, and both must be texts.")
+    for name, given in _pairs(headers):
         value = given.strip(" \t")
         _check(name, value)
         if name.lower() in {each.lower() for each in usable}:
@@ -88,6 +86,17 @@ def parse_header(line: str) -> tuple[str, str]:
 def written_headers(headers: Mapping[str, str]) -> list[str]:
     """Return the headers as lines, as `parse_header` reads them."""
     return [f"{name}: {value}" for name, value in headers.items()]
+
+
+def _pairs(headers: object) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of names and values. Raises TypeError for anything else."""
+    given = headers.items() if isinstance(headers, Mapping) else headers
+    for pair in given if isinstance(given, Iterable) else (None,):
+        match pair:
+            case (str(name), str(value)):
+                yield name, value
+            case _:
+                raise TypeError("headers must map names to values, and both must be texts.")
 
 
 def _check(name: str, value: str) -> None:

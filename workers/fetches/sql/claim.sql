@@ -96,6 +96,7 @@ WITH found AS MATERIALIZED (
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
         claimed_by = CASE WHEN decided.usable THEN %(process)s::bigint END,
         in_hand = false,  -- the answer is still to come
+        headers_key = weir_fetches_headers_key(decided.site_headers, job.request_headers, job.has_left_origin),
         lease_until = CASE WHEN decided.usable THEN decided.start_until + make_interval(secs => %(lease)s::float8) END
     FROM decided
     WHERE job.id = decided.id
@@ -109,7 +110,7 @@ WITH found AS MATERIALIZED (
         NOT job.is_robots AND decided.obeys_robots AS obeys_robots,
         CASE WHEN job.is_robots THEN '{}' ELSE coalesce(decided.site_headers, '{}') END AS site_headers,
         CASE WHEN job.is_robots THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
-        job.has_left_origin
+        job.has_left_origin, job.headers_key
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
@@ -124,7 +125,7 @@ LEFT JOIN LATERAL (
     WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
         AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
         AND NOT result.is_robots  -- a robots.txt has no stored body
-        AND coalesce(result.request_headers, '{}') = moved.request_headers  -- others may ask for another body
+        AND result.headers_key IS NOT DISTINCT FROM moved.headers_key  -- other headers may ask for another body
         AND (
             result.finished_at > moved.kept_since
             OR EXISTS (

@@ -49,7 +49,7 @@ WITH outcome AS MATERIALIZED (
         etag = outcome.etag,
         last_modified = outcome.last_modified,
         hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
-        has_left_origin = job.has_left_origin OR outcome.has_left_origin,
+        has_left_origin = job.has_left_origin OR (outcome.has_left_origin AND outcome.hop_site IS NOT NULL),
         redirects = job.redirects + (outcome.hop_site IS NOT NULL)::int,
         site_id = coalesce(outcome.hop_site, job.site_id)
     -- True condition (docs/explanation/sql.md).

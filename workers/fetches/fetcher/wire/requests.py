@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 _AUTHORITY = re.compile(r"[!-~]+", re.ASCII)
 _TARGET = re.compile(r"/[!-~]*", re.ASCII)  # nothing that could end the line, or begin another one
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -25,7 +26,7 @@ def get_request(authority: str, target: str, headers: Iterable[tuple[bytes, byte
         raise UnsendableRequest("the URL has a character that cannot be sent")
     lines = [f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n".encode("ascii")]
     for field, value in headers:
-        if not _VALUE.fullmatch(value):
-            raise UnsendableRequest(f"the URL's request has a header that cannot be sent: {field.decode()}")
+        if not _NAME.fullmatch(field) or not _VALUE.fullmatch(value):
+            raise UnsendableRequest(f"the URL's request has a header that cannot be sent: {field!r}")
         lines.append(b"%b: %b\r\n" % (field, value))
     return b"".join([*lines, b"\r\n"])
