@@ -99,7 +99,7 @@ OUT_OF_SIGHT: Final = """() => [
     }),
 ].map((each) => each.outerHTML.slice(0, 200))"""
 STOPS: Final = """[...document.querySelectorAll(
-        'a[href], button, input:not([type=hidden]), select, summary, [tabindex="0"]')]
+        'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')]
     .filter((each) => each.checkVisibility())"""
 NOTES_FOCUS: Final = f"""() => {{
     window.stops = {STOPS};

@@ -1,4 +1,4 @@
-"""weir_history_failure_class knows the texts that code writes into the error of a fetch that failed."""
+"""weir_history_failure_reason knows the texts that code writes into the error of a fetch that failed."""
 
 import pytest
 from django.db import connection
@@ -53,6 +53,9 @@ REASONS = {
     "unexpected: KeyError: 'gaierror: '": "internal",
     "the answer could not be judged: ValueError": "internal",
     "the database refused the result: DataError": "internal",
+    "the secret SHOP is not known to this fetcher: set WEIR_SECRET_SHOP": "internal",
+    "the secret in the header X cannot be sent: it must be printable ASCII, on one line": "internal",
+    "the file of the secret SHOP in WEIR_SECRETS_DIR cannot be read: PermissionError": "internal",
     "what nobody has thought of": "other",
     "": "other",
 }
@@ -64,7 +67,7 @@ NO_URLS = (
 
 def reason_of(error: str) -> str:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT weir_history_failure_class(%s)", [error])
+        cursor.execute("SELECT weir_history_failure_reason(%s)", [error])
         reason: str = cursor.fetchone()[0]
         return reason
 

@@ -392,7 +392,7 @@ def test_after_five_seconds_no_other_part_is_begun(monkeypatch: pytest.MonkeyPat
 
 # --- totals ---------------------------------------------------------------------------------------
 
-REASONS = (  # as the function weir_history_failure_class returns them
+REASONS = (  # as the function weir_history_failure_reason returns them
     "refused", "server error", "redirect", "forbidden", "robots.txt", "timeout", "dns", "tls", "connection refused",
     "too large", "bad answer", "connection", "fetcher lost", "internal", "invalid URL", "other",
 )  # fmt: skip

@@ -44,7 +44,7 @@ WITH slot AS MATERIALIZED (
 ), ended AS MATERIALIZED (
     SELECT
         site_id, state, lateness_ms,
-        CASE WHEN state = 'failed' THEN weir_history_failure_class(error) END AS reason,
+        CASE WHEN state = 'failed' THEN weir_history_failure_reason(error) END AS reason,
         CASE WHEN lateness_ms IS NOT NULL THEN coalesce(
             (%(bounds)s::float8[])[
                 1 + width_bucket(lateness_ms, %(bounds)s::float8[]) - (lateness_ms = ANY(%(bounds)s::float8[]))::int

@@ -1,7 +1,7 @@
 """Faults: why an attempt ended without a whole answer, and who is to blame. Pure.
 
 Only the site's own faults count as attempts. The table of situations is docs/reference/outcomes.md. The history
-recognises classes of failures by these sentences (weir_history_failure_class).
+recognises classes of failures by these sentences (weir_history_failure_reason).
 """
 
 import errno

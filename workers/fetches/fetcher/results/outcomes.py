@@ -1,6 +1,6 @@
 """Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure.
 
-The history recognises classes of failures by the errors that are written here (weir_history_failure_class).
+The history recognises classes of failures by the errors that are written here (weir_history_failure_reason).
 """
 
 import json
