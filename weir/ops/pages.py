@@ -118,11 +118,20 @@ def _signer(request: HttpRequest) -> TimestampSigner:
 
 
 def _what_was_done(request: HttpRequest) -> Mapping[str, object]:
-    """Return the entry of the visitor's own act, and its title, if the page is shown after one, and not much later."""
+    """Return the entry of the visitor's own act, and its title, if the page is shown after one.
+
+    Not much later, and not when somebody has acted on the same target since.
+    """
     if not (number := _act(request, SAID_FOR)):
         return {}
-    entry = look(Entry.objects.filter(pk=number).first).value
+    entry = look(partial(_still_newest, number)).value
     return {"entry": entry, "act": actions.TITLES.get(entry.action, entry.action)} if entry else {}
+
+
+def _still_newest(number: str) -> Entry | None:
+    """Return the entry; None if there is a newer one about the same target, which may have undone the act."""
+    entry = Entry.objects.filter(pk=number).first()
+    return None if entry is None or Entry.objects.filter(target=entry.target, pk__gt=entry.pk).exists() else entry
 
 
 def guarded(response: HttpResponse) -> HttpResponse:

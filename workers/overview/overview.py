@@ -39,8 +39,9 @@ class Numbers(NamedTuple):
     queued: int
     reserved: int
     running: int
-    done: int  # this and the next two: fetches that ended within the last hour, of the newest MOST
-    failed: int
+    done: int  # fetches that ended so within the last hour, of the newest MOST that ended
+    done_or_more: bool  # more than MOST have ended, so there may be more
+    failed: int  # within the last hour, as the next
     cancelled: int
     failed_because: dict[str, int]  # the FEW most frequent causes of the newest HEADS that failed; how errors begin
     ended_per_s: float  # fetches that ended in the last minute, or of the newest MOST, a second

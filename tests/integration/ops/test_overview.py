@@ -216,3 +216,20 @@ def test_the_runbook_of_a_problem_is_named_and_linked_where_it_is_published(
     forget()
     link = '<a href="https://docs.example/weir/runbooks.html#weirqueuesilent">Runbook: WeirQueueSilent</a>'
     assert link in operator.get("/").text
+
+
+def test_no_number_of_failures_is_cut_by_the_many_that_are_done(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those that are done, there are more than were looked at."""
+    monkeypatch.setattr("weir.workers.overview.overview.MOST", 3)
+    ids = [fetch.pk for fetch in request_fetches(f"http://{number}.example/" for number in range(8))]
+    now = database_now()
+    Fetch.objects.filter(pk__in=ids[:3]).update(
+        state="failed", error="no answer", finished_at=now - timedelta(minutes=9)
+    )
+    Fetch.objects.filter(pk__in=ids[3:6]).update(state="done", status_code=200, finished_at=now - timedelta(minutes=1))
+    Fetch.objects.filter(pk__in=ids[6:]).update(state="cancelled", finished_at=now)
+    page = operator.get("/").text
+    for said in (">2+ <small>fetched", ">3 failed<", ">2 cancelled<", "3 no answer…"):
+        assert said in page, said

@@ -22,6 +22,7 @@ from tests.integration.ops.test_acting import opened, signed_in
 from weir.ops import pages
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
+from weir.workers.audit import acting
 from weir.workers.audit.models import Entry
 from weir.workers.fetches.actions import sites
 from weir.workers.mail.models import Email, PausedKind
@@ -154,6 +155,16 @@ def test_who_acted_is_told_what_was_done(browser: Client, monkeypatch: pytest.Mo
         assert "Done:" not in browser.get(f"/sites/{HOST}/", {"done": number}).content.decode()
     monkeypatch.setattr(pages, "SAID_FOR", timedelta(seconds=-1))
     assert "Done:" not in browser.get(to).content.decode()
+
+
+def test_who_acted_is_told_no_longer_when_another_has_acted_since(browser: Client) -> None:
+    """The page would say that it was done, above what is so now."""
+    path = f"/sites/{HOST}/pause/"
+    form = browser.get(path).context["form"]
+    to = browser.post(path, {name: value for name, value in form.initial.items() if value})["Location"]
+    assert "Done:" in browser.get(to).text
+    sites.resume(acting.of_shell("ada"), HOST)
+    assert "Done:" not in browser.get(to).text
 
 
 def test_of_two_who_pause_a_kind_at_once_the_second_is_told_that_it_is_paused(

@@ -34,6 +34,7 @@ class Numbers(Answer):
     reserved: int
     running: int
     done: int
+    done_or_more: bool
     failed: int
     cancelled: int
     oldest_due_s: float | None

@@ -14,7 +14,7 @@
 -- clock   the database's time
 -- queued  queued fetches
 -- held    fetches that have a slot
--- ended   fetches that ended within an hour, the newest first, with the beginning of their errors
+-- ended   fetches that ended within an hour, the newest first; `done_or_more`: there are more than were looked at
 -- ended_by_state, email_by_state, newest_by_state   the numbers of these
 -- cause   why the newest `heads` of those that failed have failed: what the errors say in front of a name, a number or a
 --         quotation, but with the status of an answer
@@ -50,7 +50,7 @@ WITH clock AS MATERIALIZED (
     ORDER BY site_id, lease_until
     LIMIT %(most)s + 1
 ), ended AS MATERIALIZED (
-    SELECT state, finished_at, CASE WHEN state = 'failed' THEN left(error, 100) END AS error
+    SELECT state, finished_at
     FROM weir_fetches_fetch
     WHERE finished_at BETWEEN statement_timestamp() - interval '1 hour' AND 'infinity'
     ORDER BY finished_at DESC
@@ -58,18 +58,29 @@ WITH clock AS MATERIALIZED (
 ), ended_by_state AS MATERIALIZED (
     SELECT
         count(*) FILTER (WHERE state = 'done') AS done,
-        count(*) FILTER (WHERE state = 'failed') AS failed,
-        count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+        count(*) > %(most)s AND count(*) FILTER (WHERE state = 'done') <= %(most)s AS done_or_more,
         count(*) FILTER (WHERE finished_at > statement_timestamp() - interval '1 minute')::float8 / CASE
             WHEN count(*) <= %(most)s THEN 60
             ELSE least(60, greatest(1, extract(epoch FROM statement_timestamp() - min(finished_at))))
         END AS ended_per_s
     FROM ended
+), failed AS MATERIALIZED (  -- however many others have ended since
+    SELECT left(error, 100) AS error
+    FROM weir_fetches_fetch
+    WHERE state = 'failed' AND finished_at BETWEEN statement_timestamp() - interval '1 hour' AND 'infinity'
+    ORDER BY finished_at DESC, id DESC
+    LIMIT %(most)s + 1
+), cancelled AS MATERIALIZED (
+    SELECT
+    FROM weir_fetches_fetch
+    WHERE state = 'cancelled' AND finished_at BETWEEN statement_timestamp() - interval '1 hour' AND 'infinity'
+    ORDER BY finished_at DESC, id DESC
+    LIMIT %(most)s + 1
 ), cause AS MATERIALIZED (
     SELECT coalesce(
         nullif(rtrim(substring(error FROM '^(?:the site answered [0-9]{3}|[^0-9:;,''"(/]*)')), ''), left(error, 30)
     ) AS cause
-    FROM (SELECT error FROM ended WHERE state = 'failed' LIMIT %(heads)s) AS failed
+    FROM (SELECT error FROM failed LIMIT %(heads)s) AS newest_failed
 ), site AS MATERIALIZED (
     (
         SELECT
@@ -226,7 +237,9 @@ SELECT
     (SELECT count(*) FROM queued) AS queued,
     (SELECT count(*) FROM held WHERE state = 'reserved') AS reserved,
     (SELECT count(*) FROM held WHERE state = 'running') AS running,
-    done, failed, cancelled,
+    done, done_or_more,
+    (SELECT count(*) FROM failed) AS failed,
+    (SELECT count(*) FROM cancelled) AS cancelled,
     (
         SELECT coalesce(json_object_agg(cause, failed ORDER BY failed DESC, cause), '{}')
         FROM (

@@ -90,7 +90,7 @@ def _sentences(found: Sequence[PersonNeeded]) -> Iterator[str]:
 def _paced(seen: Overview) -> str:
     of = seen.numbers
     waits = f"{shown(of.queued)} queued, {shown(of.reserved)} reserved, {shown(of.running)} running"
-    ended = f"{shown(of.done)} done, {shown(of.failed)} failed, {shown(of.cancelled)} cancelled"
+    ended = f"{shown(of.done)}{'+' * of.done_or_more} done, {shown(of.failed)} failed, {shown(of.cancelled)} cancelled"
     return f"{waits}; in the last hour {ended}"
 
 
