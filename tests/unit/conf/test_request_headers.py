@@ -31,6 +31,7 @@ REFUSED: list[tuple[dict[Any, Any], str]] = [
     ({"Bearer abc": "x"}, "names of letters"),
     ({"Accept": "a", "ACCEPT": "b"}, "each header once"),
     ({f"A{number}": "x" for number in range(31)}, "at most 30, not 31"),
+    ({f"a b{number}": "x" for number in range(31)}, "at most 30, not 31"),  # counted before any is read
     ({f"A{number}": "x" * 4_000 for number in range(3)}, "8,192 characters together"),
 ]
 

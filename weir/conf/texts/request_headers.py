@@ -48,15 +48,16 @@ def usable_headers(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> di
 
     Raises ValueError with a sentence that quotes no value, and TypeError for a name or a value that is no text.
     """
+    pairs = list(_pairs(headers))
+    if len(pairs) > MOST_HEADERS:
+        raise ValueError(f"headers must be at most {MOST_HEADERS}, not {len(pairs)}.")
     usable: dict[str, str] = {}
-    for name, given in _pairs(headers):
+    for name, given in pairs:
         value = given.strip(" \t")
         _check(name, value)
         if name.lower() in {each.lower() for each in usable}:
             raise ValueError(f"headers must have each header once, but {name} is there twice.")
         usable[name] = value
-    if len(usable) > MOST_HEADERS:
-        raise ValueError(f"headers must be at most {MOST_HEADERS}, not {len(usable)}.")
     if sum(len(name) + len(value) for name, value in usable.items()) > MOST_CHARACTERS:
         raise ValueError(f"headers must have at most {MOST_CHARACTERS:,} characters together.")
     return usable
