@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from demo.fakes import judge, site_log, sites
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import fetched, reserve_all
+from tests.integration.fetching import answering, fetched, reserve_all
 from tests.waiting import in_time
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Site, Slot
@@ -395,12 +395,8 @@ class Page(BaseHTTPRequestHandler):
 @pytest.fixture
 def page() -> Iterator[str]:
     """Return the address of a site that knows If-None-Match."""
-    with ThreadingHTTPServer(("127.1.250.250", 0), Page) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with answering(ThreadingHTTPServer(("127.1.250.250", 0), Page)) as server:
         yield f"http://127.1.250.250:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def test_a_revalidation_ends_with_the_body_of_the_last_good_result(page: str, fetcher: Fetcher) -> None:

@@ -6,7 +6,6 @@ every address of this host, records requests; PORT in the table of forms is its 
 
 import re
 import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +18,7 @@ from pytest_django import Settings
 from demo.fakes import site_log, sites
 from tests.bypass_forms import ANSWERS, FORMS
 from tests.integration.conftest import Eventually, Message
+from tests.integration.fetching import answering
 from weir.conf import settings as weir_settings
 from weir.workers import task_names
 from weir.workers.fetches.dispatch import dispatch
@@ -77,12 +77,8 @@ class Listener(ThreadingHTTPServer):
 @pytest.fixture
 def listener() -> Iterator[Listener]:
     """Return a listener that must not get any request."""
-    with Listener() as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
+    with answering(Listener()) as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Sites that ask to be left alone, in all the forms in which they do: when the next request comes."""
 
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import fetch_until, fetched, reserve_all
+from tests.integration.fetching import answering, fetch_until, fetched, reserve_all
 from tests.waiting import in_time
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
@@ -95,11 +94,7 @@ def serving() -> Iterator[Callable[[int, Mapping[str, str | Callable[[datetime],
 
         def started(status: int, headers: Mapping[str, str | Callable[[datetime], str]]) -> FakeSite:
             made = FakeSite(f"127.1.251.{next(numbers)}", status, headers)
-            thread = threading.Thread(target=made.server.serve_forever)
-            thread.start()
-            leaving.callback(made.server.server_close)
-            leaving.callback(thread.join)
-            leaving.callback(made.server.shutdown)
+            leaving.enter_context(answering(made.server))
             return made
 
         yield started

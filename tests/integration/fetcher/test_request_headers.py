@@ -1,7 +1,6 @@
 """The head of a request, as sites get it: which fields it has, where secrets go, and where they do not."""
 
 import base64
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +11,7 @@ from django.db import connection
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
-from tests.integration.fetching import fetched
+from tests.integration.fetching import answering, fetched
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
@@ -72,11 +71,7 @@ def serving(settings: Settings) -> Iterator[Serving]:
         def started() -> RecordingSite:
             made = RecordingSite(f"127.1.252.{next(numbers)}")
             site_settings.set_rate(made.name, "100/s")
-            thread = threading.Thread(target=made.server.serve_forever)
-            thread.start()
-            leaving.callback(made.server.server_close)
-            leaving.callback(thread.join)
-            leaving.callback(made.server.shutdown)
+            leaving.enter_context(answering(made.server))
             return made
 
         yield started

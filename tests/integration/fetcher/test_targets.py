@@ -1,12 +1,11 @@
 """Targets at the wire: a site sees what was given, and is not asked for the same twice."""
 
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.integration.fetching import fetch_until, fetched
+from tests.integration.fetching import answering, fetch_until, fetched
 from tests.unit.fetches.browsers import TEXTS
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
@@ -50,13 +49,9 @@ class Picky(BaseHTTPRequestHandler):
 def site() -> Iterator[str]:
     """Return the address of a site that is picky."""
     Picky.asked = []
-    with ThreadingHTTPServer(("127.1.250.251", 0), Picky) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with answering(ThreadingHTTPServer(("127.1.250.251", 0), Picky)) as server:
         site_settings.set_rate(f"127.1.250.251:{server.server_port}", "200/s")
         yield f"http://127.1.250.251:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def asked_for(site: str, fetcher: Fetcher, *paths: str) -> list[str]:

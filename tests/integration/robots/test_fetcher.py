@@ -13,7 +13,7 @@ from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import fetched, reserve_all
+from tests.integration.fetching import answering, fetched, reserve_all
 from tests.integration.robots.conftest import known
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
@@ -75,13 +75,9 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def site() -> Iterator[SmallSite]:
     """Return a site that answers, at a site that is fast."""
-    with SmallSite() as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
+    with answering(SmallSite()) as running:
         site_settings.set_rate(running.site, "50/s")
         yield running
-        running.shutdown()
-        thread.join()
 
 
 @pytest.fixture(autouse=True)
