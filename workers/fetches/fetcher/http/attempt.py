@@ -19,7 +19,7 @@ from weir.conf import settings
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
-from weir.workers.fetches.fetcher.http.masking import masked
+from weir.workers.fetches.fetcher.http.masking import Headers, masked, masked_text
 from weir.workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.reachability import Reachability
@@ -158,16 +158,20 @@ class Attempt:
             self._give_up_in_time()
         return may_go_on
 
+    def headers_of(self, reader: AnswerReader) -> Headers:
+        """Return the headers of the answer, without the secrets of the request."""
+        return masked(reader.headers, self.secrets)
+
     def as_answer(self, reader: AnswerReader, flaw: Flaw, reason: str = "") -> Answer:
         """Return the event of an answer whose head came, with its times, and what is wrong with its body."""
         lateness_ms, elapsed_ms = self._times_ms()
         return Answer(
             job=self.job,
             status_code=reader.status_code,
-            headers=masked(reader.headers, self.secrets),
+            headers=self.headers_of(reader),
             body=bytes(reader.body),
             flaw=flaw,
-            reason=reason,
+            reason=masked_text(reason, self.secrets),
             held=self.memory.keep(reader.held()),
             lateness_ms=lateness_ms or 0.0,
             elapsed_ms=elapsed_ms or 0.0,
@@ -176,7 +180,13 @@ class Attempt:
     def as_failure(self, error: str, permanent: bool = False) -> Failure:
         """Return the event of a failure, with its times if a request was written."""
         lateness_ms, elapsed_ms = self._times_ms()
-        return Failure(job=self.job, error=error, permanent=permanent, lateness_ms=lateness_ms, elapsed_ms=elapsed_ms)
+        return Failure(
+            job=self.job,
+            error=masked_text(error, self.secrets),
+            permanent=permanent,
+            lateness_ms=lateness_ms,
+            elapsed_ms=elapsed_ms,
+        )
 
     def _has_room(self) -> bool:
         return self._shared.memory.has_room_for(self.job.site_id) and self._shared.unanswered.has_room_for(

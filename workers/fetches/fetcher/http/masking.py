@@ -1,4 +1,4 @@
-"""Masks the secrets of a request in the headers of its answer, which are stored: some sites repeat what they got."""
+"""Masks the secrets of a request in what its site answers, which is stored: some sites repeat what they got."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -7,7 +7,7 @@ from urllib.parse import quote
 from weir.conf.texts.request_headers import ENCODINGS
 
 SHORTEST: Final = 8  # characters of a secret that is looked for: a shorter one may stand there by chance
-KEPT: Final = frozenset({b"content-length", b"etag", b"last-modified"})  # they are sent back, or counted with
+COUNTED_WITH: Final = frozenset({b"content-length"})
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -16,7 +16,15 @@ def masked(headers: Iterable[tuple[bytes, bytes]], secrets: Mapping[str, str]) -
     """Return the headers with placeholders for the secrets, in each encoding in which a request may have had them."""
     if not (found := _found(secrets)):
         return tuple(headers)
-    return tuple((name, value if name.lower() in KEPT else _masked(value, found)) for name, value in headers)
+    return tuple(
+        (_masked(name, found), value if name.lower() in COUNTED_WITH else _masked(value, found))
+        for name, value in headers
+    )
+
+
+def masked_text(text: str, secrets: Mapping[str, str]) -> str:
+    """Return a text about the answer, such as an error, with placeholders for the secrets."""
+    return _masked(text.encode(), _found(secrets)).decode() if secrets else text
 
 
 def _found(secrets: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -25,10 +33,16 @@ def _found(secrets: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     for name, text in secrets.items():
         for encoding, encoded in ENCODINGS.items():
             placeholder = f"{{secret:{name}{f'|{encoding}' if encoding else ''}}}".encode()
-            for form in (encoded(text), quote(encoded(text), safe=""), quote(encoded(text))):
+            for form in _forms(encoded(text)):
                 if len(form) >= SHORTEST:
                     found[form.encode()] = placeholder
     return sorted(found.items(), key=lambda each: len(each[0]), reverse=True)
+
+
+def _forms(text: str) -> set[str]:
+    """Return how sites write a text: as it is, as a part of a URL, in hexadecimal digits, without Base64's padding."""
+    in_hex = text.encode().hex()
+    return {text, quote(text, safe=""), quote(text), text.rstrip("="), in_hex, in_hex.upper()}
 
 
 def _masked(value: bytes, found: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -194,7 +194,7 @@ class Session:
                 return await self._failure(attempt, error)
             cut = error
         self._shared.reachability.reached(Respect.ANSWER)
-        self._answered(attempt.job, reader.status_code, reader.headers)
+        self._answered(attempt.job, reader.status_code, attempt.headers_of(reader))
         if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt, connection):
             return Snoozed(job=attempt.job, slot_used=True)
         if cut is not None:

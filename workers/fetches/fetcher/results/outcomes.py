@@ -20,7 +20,7 @@ from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.targets import InvalidTarget, keeps_origin, parse_target
 
 MAX_REDIRECTS = 10
-BEGINS_PLACEHOLDER = "{secret:"  # of a secret that was masked in the Location (http/masking.py)
+BEGINS_PLACEHOLDER = "{secret:"  # of a secret that was masked in a header of the answer (http/masking.py)
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that want a cookie first; fetches keep none"
 NOT_MODIFIED = 304
@@ -279,11 +279,11 @@ def _place(raw: bytes) -> str:
 
 
 def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
-    """Return the value of a header if it can be sent back byte by byte; otherwise an empty text."""
+    """Return the value of a header if it can be sent back byte by byte as it came; otherwise an empty text."""
     for key, value in headers:
         if key.lower() == name:
             text = value.decode("latin-1")
-            return text if echo(text) else ""
+            return text if echo(text) and BEGINS_PLACEHOLDER not in text else ""
     return ""
 
 
