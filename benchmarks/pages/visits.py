@@ -40,7 +40,7 @@ def visits(size: Size) -> Iterator[Visit]:
     yield from _pages("emails", "/emails/", _of_emails(size))
     for state in ("pending", "unknown", "sent"):
         yield Visit(name=f"email_{state}", path=f"/emails/{_middle(Email.objects.filter(state=state))}/")
-    for text in (NOBODY, "site-", f"http://{FIRST_SITE}/", "customer."):
+    for text in (NOBODY, "site-", f"http://{FIRST_SITE}/", f"{FIRST_SITE}/{NOBODY}", f"/{NOBODY}", "customer."):
         yield Visit(name=f"search?q={text}", path=f"/search/?{urlencode({'q': text})}", is_live=False)
     yield Visit(name="metrics", path="/metrics", is_live=False)
     yield Visit(name="sign_in", path="/sign-in/", is_live=False)
@@ -82,6 +82,8 @@ def _of_fetches(size: Size) -> list[dict[str, str]]:
         {"state": "done", "after": _place("ended", middle, ended_at)},
         {"state": "failed", "after": _place("not done", middle, ended_at)},
         {"state": "queued", "after": _place("queued", size.ended + size.queued // 2, created_at)},
+        {"url": f"/{NOBODY}"},
+        {"url": f"/{NOBODY}", "site": FIRST_SITE},
         {"site": FIRST_SITE},
         {"site": FIRST_SITE, "state": "queued"},
         {"site": FIRST_SITE, "state": "failed", "error": NOBODY},

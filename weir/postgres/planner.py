@@ -10,18 +10,20 @@ from django.db import connection
 
 def by_indexes() -> None:
     """Let the rest of the transaction find rows by indexes, if an index serves the query."""
-    _switch_off("seqscan")
+    _switch(seqscan=False)
 
 
 def in_index_order(*, sorts_equals: bool = False) -> None:
     """Let the rest of the transaction read rows in the order of an index, so that a LIMIT ends the reading.
 
-    `sorts_equals`: the index has only the first columns of the order; PostgreSQL sorts rows that are equal in these.
+    `sorts_equals`: the index has only the first columns of the order; PostgreSQL sorts rows that are equal in these. Of
+    two calls in a transaction, the second one counts.
     """
-    _switch_off("seqscan", "bitmapscan", "sort", *([] if sorts_equals else ["incremental_sort"]))
+    _switch(seqscan=False, bitmapscan=False, sort=False, incremental_sort=sorts_equals)
 
 
-def _switch_off(*ways: str) -> None:
-    settings = ", ".join(f"set_config('enable_{way}', 'off', true)" for way in ways)
+def _switch(**ways: bool) -> None:
+    values = {way: "on" if is_on else "off" for way, is_on in ways.items()}
+    settings = ", ".join(f"set_config('enable_{way}', '{value}', true)" for way, value in values.items())
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {settings}")

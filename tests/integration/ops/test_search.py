@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 from django.contrib.auth.models import User
 from django.db import OperationalError
+from django.db.models.functions import Now
 from django.test import Client
 
 from project.logins import links
@@ -101,6 +102,47 @@ def test_of_many_hits_a_few_are_shown_with_the_list_of_all(operator: Client) -> 
     for path in (all_sites, all_emails, all_fetches):
         rows = operator.get(path).text.partition('id="list"')[2].count('<tr><th scope="row">')
         assert rows == search.MOST + 2, path
+
+
+def test_an_email_whose_number_was_meant_is_shown_once(operator: Client) -> None:
+    """Its key may be the number of another one, or its own."""
+    first, second = email("1", "kim@x.example"), email("2", "robin@x.example", "<2@shop.example>")
+    Email.objects.filter(pk=first.pk).update(key=second.pk)
+    assert shown(operator, str(second.pk)) == [f"/emails/{second.pk}/", f"/emails/{first.pk}/"]
+    Email.objects.filter(pk=first.pk).update(key="1")
+    Email.objects.filter(pk=second.pk).update(key=second.pk)
+    assert led(operator, str(second.pk)) == f"/emails/{second.pk}/"
+
+
+def test_a_part_of_a_url_is_found(operator: Client) -> None:
+    """At the site that it begins with, or at any; of those that wait, and of those that have ended."""
+    tea, cup, other = request_fetches(
+        ["https://shop.example/eu/Tea?cup=1", "https://shop.example/eu/cup", "http://b.example/eu/tea"]
+    )
+    Fetch.objects.filter(pk=tea.pk).update(state="failed", error="lost", finished_at=Now())
+    tea_page, cup_page, other_page = (f"/fetches/{fetch.pk}/" for fetch in (tea, cup, other))
+    assert led(operator, "/eu/cup") == led(operator, "eu/CUP") == cup_page
+    assert led(operator, "shop.example/tea") == led(operator, "https://shop.example/tea?") == tea_page
+    assert shown(operator, "/tea") == [other_page, tea_page]
+    assert led(operator, "eu/tea?cup") == tea_page
+    assert led(operator, "cup=1") == tea_page
+    assert led(operator, "https://shop.example/none") == "/sites/shop.example/"
+
+
+def test_how_many_fetches_were_looked_at_is_said(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list that goes on is one click away, and a single hit leads nowhere by itself: there may be others."""
+    monkeypatch.setattr("weir.workers.fetches.reports.fetch_list.LOOKED_AT", 5)
+    request_fetches(f"http://shop.example/{number}" for number in range(20))
+    Fetch.objects.filter(url__endswith="5").update(state="cancelled", finished_at=Now())
+    newest = Fetch.objects.get(url__endswith="/19")
+    assert shown(operator, "example/19") == [f"/fetches/{newest.pk}/", "/fetches/?site=&url=%2Aexample%2F19"]
+    page = operator.get("/search/", {"q": "example/19"}).text
+    assert "Of all sites, 5 fetches that have not ended were looked at." in page
+    assert shown(operator, "shop.example/x/19") == [
+        "/fetches/?site=shop.example&url=%2A%2Fx%2F19", "/sites/shop.example/",
+    ]  # fmt: skip
+    page = operator.get("/search/", {"q": "shop.example/x/19"}).text
+    assert "Of shop.example, 5 fetches that have not ended were looked at." in page
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from weir.workers.fetches.targets import MAX_LENGTH
 MOST_URLS: Final = 1_000
 MOST_RETRIED: Final = 100_000
 FetchState = Literal["queued", "reserved", "running", "done", "failed", "cancelled"]
+URL_FILTER: Final = "with * at its end: how URLs begin; without a scheme: a part of them"
 Url = Annotated[Text, Field(max_length=MAX_LENGTH)]
 RequestHeaders = Annotated[
     dict[str, Text],
@@ -89,7 +90,7 @@ class FetchQuery(Body):
     site: Host = ""
     error: Annotated[str, Field(max_length=1_000, description="a part of it; with * at its end: its beginning")] = ""
     status: Annotated[int | None, Digits, Field(ge=100, le=999)] = None
-    url: Annotated[str, Field(max_length=MAX_LENGTH, description="with * at its end: how URLs begin")] = ""
+    url: Annotated[str, Field(max_length=MAX_LENGTH, description=URL_FILTER)] = ""
     since: Annotated[str, Field(max_length=50, description="ended since: a time, or how long ago, such as 2h")] = ""
     until: Annotated[str, Field(max_length=50, description="ended until, written as `since`")] = ""
 
@@ -168,7 +169,7 @@ class RetryFilter(Body):
     site: Host = ""
     error: Annotated[Text, Field(max_length=1_000)] = ""
     status: Annotated[Count | None, Field(ge=100, le=999)] = None
-    url: Annotated[Text, Field(max_length=MAX_LENGTH)] = ""
+    url: Annotated[Text, Field(max_length=MAX_LENGTH, description=URL_FILTER)] = ""
     since: Annotated[Text, Field(max_length=50)] = ""
     until: Annotated[Text, Field(max_length=50)] = ""
 

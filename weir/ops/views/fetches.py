@@ -23,7 +23,7 @@ FILTERS = PageFilters(
     Text(name="site", label="Site"),
     Text(name="error", label="Error contains, * at its end: begins"),
     Text(name="status", label="Status"),
-    Text(name="url", label="URL, * at its end for any", longest=fetch_filters.LONGEST_TEXT),
+    Text(name="url", label="URL or part, * at its end: begins", longest=fetch_filters.LONGEST_TEXT),
     Text(name="since", label="Ended since"),
     Text(name="until", label="Ended until"),
 )

@@ -1,10 +1,12 @@
-"""Search: from a number, a URL, a site's name, a recipient, a key or a Message-ID to a page.
+"""Search: from a number, a URL or a part of one, a site's name, a recipient, a key or a Message-ID to a page.
 
-An index serves each question, and each has the time of a page's statement. A single hit leads straight to its page.
+An index serves each question, and each has the time of a page's statement. No index serves a part of a URL: so many
+fetches of the site that the text names, or of all sites, are looked at as for a page of the list, and the answer says
+so. A single hit leads straight to its page, unless there may be others.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,22 +22,29 @@ from weir.ops.views.links import Link, list_url
 from weir.postgres import planner
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_names import InvalidSiteName, canonical
-from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import ACTIVE, FINAL, Fetch
 from weir.workers.fetches.reports import fetch_filters, site_list
+from weir.workers.fetches.reports.fetch_filters import UrlMatch
 from weir.workers.fetches.reports.fetch_list import LARGEST_ID, ListedFetch, fetch_list
 from weir.workers.mail.models import Email
 from weir.workers.mail.reports import searching
 
 FIELD: Final = Text(name="q", label="Search", longest=fetch_filters.LONGEST_TEXT)
 MOST: Final = 10  # hits of each kind
+LEAST_PART: Final = 3  # characters of a part of a URL; nearly all URLs contain each shorter one
+_LOOKS: Final = {
+    "fetches that have not ended": frozenset(state.value for state in ACTIVE),
+    "fetches that ended last": frozenset(state.value for state in FINAL),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Hits:
-    """Up to MOST hits of a kind, and the list with all of them if there are more."""
+    """Up to MOST hits of a kind, the list with all of them if there are more, and what was not looked at."""
 
     hits: Sequence[Link] = ()
     more: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +65,11 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, text: str) -> HttpResponse:
-    parts = _parts(text) if text else []
+    parts = _each_once(_parts(text)) if text else []
     urls = {hit.url for part in parts for hit in part.found.hits}
-    if len(urls) == 1 and not any(part.failure for part in parts):
+    if len(urls) == 1 and not any(part.failure or part.found.note for part in parts):
         return HttpResponseRedirect(urls.pop())
-    shown = [part for part in parts if part.found.hits or part.failure]
+    shown = [part for part in parts if part.found.hits or part.found.note or part.failure]
     shows = {"title": "Search", "searched": text, "parts": shown, **pages.frame(request), "here": ""}
     return HttpResponse(pages.rendered("weir/ops/search.html", shows, request))
 
@@ -68,11 +77,27 @@ def _answer(request: HttpRequest, text: str) -> HttpResponse:
 def _parts(text: str) -> list[_Part]:
     if "/" not in text:
         asked = {"By number": _of_number, "Sites": _sites, "E-mails": _emails}
-        return [_part(title, ask, text) for title, ask in asked.items()]
+        parts = [_part(title, ask, text) for title, ask in asked.items()]
+        is_found = any(part.found.hits or part.failure for part in parts)
+        return parts if is_found or len(text) < LEAST_PART else [*parts, _part("Fetches", _fetches_with, text)]
     fetches = _part("Fetches", _fetches, text)
     if fetches.found.hits:
         return [fetches]
-    return [fetches, _part("Sites", _site_of_url, text), _part("E-mails", _emails, text)]
+    having = _part("Fetches with this in their URL", _fetches_with, text)
+    if having.found.hits:
+        return [fetches, having]
+    return [fetches, having, _part("Sites", _site_of_url, text), _part("E-mails", _emails, text)]
+
+
+def _each_once(parts: Sequence[_Part]) -> list[_Part]:
+    """Return the parts, without hits that an earlier part has: an e-mail's key may be its number."""
+    seen: set[str] = set()
+    found = []
+    for part in parts:
+        hits = [hit for hit in part.found.hits if hit.url not in seen]
+        seen.update(hit.url for hit in hits)
+        found.append(replace(part, found=replace(part.found, hits=hits)))
+    return found
 
 
 def _part(title: str, ask: Callable[[str], _Hits], text: str) -> _Part:
@@ -95,11 +120,28 @@ def _fetches(text: str) -> _Hits:
     urls = [text] if "://" in text else [f"https://{text}", f"http://{text}"]
     for end in ("", "*"):
         for url in urls:
-            filters = fetch_filters.Filters(url=url, is_exact=not end)
+            filters = fetch_filters.Filters(url=url, url_match=UrlMatch.BEGINNING if end else UrlMatch.EXACT)
             if found := fetch_list(filters, most=MOST + 1).fetches:
                 more = list_url("fetches", url=url + end) if len(found) > MOST else ""
                 return _Hits(hits=[_fetch(fetch) for fetch in found[:MOST]], more=more)
     return _Hits()
+
+
+def _fetches_with(text: str) -> _Hits:
+    """Return fetches whose URL contains the text: at the site that it begins with, those that contain the rest.
+
+    Those that have not ended are looked at, and then those that ended last, each as far as for a page of the list.
+    """
+    host, slash, path = text.partition("://")[2 if "://" in text else 0].partition("/")
+    site = Site.objects.filter(name=_canonical(host)).first() if path else None
+    url = slash + path if site else text
+    part = partial(fetch_filters.Filters, site=site.pk if site else None, url=url, url_match=UrlMatch.PART)
+    looks = {which: fetch_list(part(states=states), most=MOST + 1) for which, states in _LOOKS.items()}
+    found = [fetch for looked in looks.values() for fetch in looked.fetches]
+    short = [f"{looked.looked_at:,} {which}" for which, looked in looks.items() if looked.looked_at]
+    more = list_url("fetches", site=site.name if site else "", url=f"*{url}") if short or len(found) > MOST else ""
+    note = f"Of {site.name if site else 'all sites'}, {' and '.join(short)} were looked at." if short else ""
+    return _Hits(hits=[_fetch(fetch) for fetch in found[:MOST]], more=more, note=note)
 
 
 def _sites(text: str) -> _Hits:
@@ -123,11 +165,16 @@ def _site_of_url(text: str) -> _Hits:
 
 
 def _site(name: str) -> _Hits | None:
-    try:
-        found = Site.objects.filter(name=canonical(name)).values_list("name", flat=True).first()
-    except InvalidSiteName:
-        found = None
+    found = Site.objects.filter(name=_canonical(name)).values_list("name", flat=True).first()
     return _Hits(hits=[_site_link(found)]) if found else None
+
+
+def _canonical(name: str) -> str:
+    """Return the one spelling of the site's name; "", which no site has, if no site can have it."""
+    try:
+        return canonical(name)
+    except InvalidSiteName:
+        return ""
 
 
 def _emails(text: str) -> _Hits:

@@ -27,7 +27,7 @@ class List(Subcommand):
     help = "list fetches, the newest first, or those that meet all filters"
     description = (
         "List fetches, the newest first. With filters, those that are reserved or running come first, then those that "
-        "are queued, then those that ended, the last end first; with --url, in the order of URLs. "
+        "are queued, then those that ended, the last end first; with a URL or its beginning, in the order of URLs. "
         f"Each list is read by an index; where few of them meet the filters, it stops after {LOOKED_AT:,} and says so: "
         "--after goes on."
     )
@@ -35,6 +35,7 @@ class List(Subcommand):
         "list",
         "list 17-1016 --state failed --json",
         "list --state failed --site example.com --status 503 --since 2h --limit 100",
+        "list --site example.com --url /cart/",
         'list --state failed --state cancelled --url "https://example.com/*" --until 2026-01-31T12:00Z',
     )
 
@@ -59,7 +60,11 @@ class List(Subcommand):
             help="only those whose error contains this, in upper or lower case; * at its end: begins with it",
         )
         parser.add_argument(
-            "--url", type=utf8, metavar="URL", help="only those that were asked for this URL; * at its end for any rest"
+            "--url",
+            type=utf8,
+            metavar="URL",
+            help="only those that were asked for this URL; * at its end: for a URL that begins so; "
+            "without http://: for a URL that contains it",
         )
         parser.add_argument(
             "--since",

@@ -1,13 +1,15 @@
 """Fetch filters: which fetches a list is to have, read from texts. The error for a wrong filter says what is wrong."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
 
 from django.db.models import Q
-from django.utils.dateparse import parse_datetime
 
-from weir.conf.texts.rates import parse_duration
+from weir.conf.texts.moments import EARLIEST, parse_moment
 from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER, Site
@@ -18,7 +20,16 @@ from weir.workers.fetches.models import FINAL, FetchState
 NAMES = ("state", "site", "error", "status", "url", "since", "until")
 LONGEST_TEXT = 8_000  # characters: the longest URL
 SMALLEST_STATUS, LARGEST_STATUS = 100, 999
-EVER = datetime(1970, 1, 1, tzinfo=UTC)
+EVER = EARLIEST
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.ASCII | re.IGNORECASE)
+
+
+class UrlMatch(StrEnum):
+    """How URLs match the text of a filter."""
+
+    EXACT = "exact"
+    BEGINNING = "beginning"
+    PART = "part"  # in upper or lower case; no index serves it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +41,7 @@ class Filters:
     error: str = ""  # what the error contains, or begins with if this ends with *, in upper or lower case
     status: int | None = None
     url: str = ""
-    is_exact: bool = True  # otherwise `url` is the beginning of URLs
+    url_match: UrlMatch = UrlMatch.EXACT
     since: datetime | None = None  # the fetch ended between `since` and `until`
     until: datetime | None = None
 
@@ -58,7 +69,7 @@ class Filters:
         if self.status is not None:
             meant &= Q(status_code=self.status)
         if self.url:
-            meant &= Q(url=self.url) if self.is_exact else Q(url__startswith=self.url)
+            meant &= url_like(self.url, self.url_match)
         if self.is_timed:
             meant &= Q(finished_at__range=(self.since or EVER, self.until or PAUSED_FOREVER))
         return meant
@@ -69,11 +80,18 @@ def error_like(text: str) -> Q:
     return Q(error__istartswith=text.rstrip("*")) if text.endswith("*") else Q(error__icontains=text)
 
 
+def url_like(text: str, match: UrlMatch) -> Q:
+    """Return the condition that the URL is, begins with, or contains the text."""
+    lookups = {UrlMatch.EXACT: "exact", UrlMatch.BEGINNING: "startswith", UrlMatch.PART: "icontains"}
+    return Q(**{f"url__{lookups[match]}": text})
+
+
 def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
     """Read the filters of a query string: `state` any number of times, any other name once; "" counts as left out.
 
-    A `url` that ends with `*` is the beginning of URLs; `since` and `until` are times in ISO format, or how long ago:
-    2h. Raises ValueError for a wrong filter, UnknownSite for a site that is not there.
+    A `url` that ends with `*` is the beginning of URLs; one without a scheme, such as `shop.example/tea`, is a part of
+    URLs. `since` and `until` are times in ISO format, or how long ago: 2h. Raises ValueError for a wrong filter,
+    UnknownSite for a site that is not there.
     """
     given = {name: [_checked(name, text) for text in of_name if text] for name, of_name in texts.items()}
     for name in given:
@@ -81,16 +99,16 @@ def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
             raise ValueError(no_such_word(name, NAMES, "filter"))
     states = frozenset(_state(text) for text in given.pop("state", []))
     once = {name: _once(name, values) for name, values in given.items() if values}
-    url = once.get("url", "")
+    url, url_match = _url(once.get("url", ""))
     return Filters(
         states=states,
         site=_site(once["site"]) if "site" in once else None,
         error=once.get("error", ""),
         status=_status(once["status"]) if "status" in once else None,
-        url=url.removesuffix("*"),
-        is_exact=not url.endswith("*"),
-        since=_time("since", once["since"], now) if "since" in once else None,
-        until=_time("until", once["until"], now) if "until" in once else None,
+        url=url,
+        url_match=url_match,
+        since=parse_moment("since", once["since"], now) if "since" in once else None,
+        until=parse_moment("until", once["until"], now) if "until" in once else None,
     )
 
 
@@ -121,19 +139,14 @@ def _site(host: str) -> int:
     return site
 
 
+def _url(text: str) -> tuple[str, UrlMatch]:
+    if not _SCHEME.match(text):
+        return text.strip("*"), UrlMatch.PART
+    return text.removesuffix("*"), UrlMatch.BEGINNING if text.endswith("*") else UrlMatch.EXACT
+
+
 def _status(text: str) -> int:
     is_number = text.isascii() and text.isdecimal() and len(text) == len(str(LARGEST_STATUS))
     if not (is_number and SMALLEST_STATUS <= int(text) <= LARGEST_STATUS):
         raise ValueError(f"status must be a number from {SMALLEST_STATUS} to {LARGEST_STATUS}, not {text!r}.")
     return int(text)
-
-
-def _time(name: str, text: str, now: datetime) -> datetime:
-    try:
-        moment = parse_datetime(text) or now - parse_duration(text)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        if EVER <= moment <= PAUSED_FOREVER:
-            return moment
-    except (ValueError, OverflowError):
-        pass
-    raise ValueError(f"{name} must be a time such as 2026-01-31T12:00Z, or how long ago, such as 2h, not {text!r}.")

@@ -4,7 +4,8 @@
     fetch_list(Filters(states=frozenset({"failed"})), page.next)
 
 1. The filters determine the indexes by which the list is read, one after the other: its ways. Held fetches come first,
-   then queued ones, then those that ended, the last end first. Without filters, all fetches come, the newest first.
+   then queued ones, then those that ended, the last end first. Without filters, and with nothing but a part of URLs,
+   all fetches come, the newest first.
 2. Each way is read on from where the last page stopped (keyset). Its rows are compared with the filters that its index
    does not serve (sql/fetch_list.sql). A page ends after `most` matches, or after LOOKED_AT rows. It then has fewer
    than `most` fetches and says so, and its cursor goes on from there. Fewer rows are looked at if neighbours in the
@@ -27,7 +28,7 @@ from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import cursors
 from weir.workers.fetches.models import FINAL, HELD, URL_KEY, FetchState
-from weir.workers.fetches.reports.fetch_filters import EVER, Filters
+from weir.workers.fetches.reports.fetch_filters import EVER, Filters, UrlMatch
 
 ROWS: Final = 100  # fetches of a page, by default
 LOOKED_AT: Final = 20_000  # rows that are looked at for one page: some 50 ms
@@ -175,9 +176,9 @@ def _ways(filters: Filters) -> list[str]:
     """Return the ways of the list: the indexes by which it is read, one after the other."""
     states = filters.wanted
     held = ["held"] if states & set(HELD) else []
-    if filters.url:
+    if filters.url and filters.url_match is not UrlMatch.PART:
         return [*held, *(["by URL"] if states - set(HELD) else [])]
-    if filters == Filters():
+    if filters == Filters(url=filters.url, url_match=filters.url_match):
         return ["newest"]
     queued = ["queued" if filters.site is None else "queue"] if FetchState.QUEUED in states else []
     ended = states.intersection(FINAL)
@@ -203,13 +204,13 @@ def _parameters(filters: Filters, place: _Place, look: int, most: int) -> dict[s
         "states": sorted(filters.wanted),
         "site": filters.site,
         "url": filters.url,
-        "is_exact": filters.is_exact,
+        "url_match": str(filters.url_match),
         "error": filters.error,
         "status": filters.status,
         "since": filters.since or EVER,
         "until": filters.until or PAUSED_FOREVER,
         "lowest": lowest,
-        "highest": lowest if filters.is_exact else lowest + LAST_CHARACTER,
+        "highest": lowest if filters.url_match is UrlMatch.EXACT else lowest + LAST_CHARACTER,
     }
 
 

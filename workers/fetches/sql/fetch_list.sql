@@ -24,7 +24,11 @@ FROM (
         state = ANY(%(states)s::text[])
             AND (%(site)s::bigint IS NULL OR coalesce(site_id = %(site)s::bigint, false))
             AND coalesce(finished_at, %(since)s) BETWEEN %(since)s AND %(until)s
-            AND (%(url)s = '' OR CASE WHEN %(is_exact)s THEN url = %(url)s ELSE starts_with(url, %(url)s) END)
+            AND (%(url)s = '' OR CASE %(url_match)s
+                WHEN 'exact' THEN url = %(url)s
+                WHEN 'beginning' THEN starts_with(url, %(url)s)
+                ELSE strpos(lower(url), lower(%(url)s)) > 0
+            END)
             AND CASE
                 WHEN right(%(error)s, 1) = '*' THEN starts_with(lower(error), lower(rtrim(%(error)s, '*')))
                 ELSE strpos(lower(error), lower(%(error)s)) > 0
