@@ -19,7 +19,9 @@ from weir.ratelimit import site_settings
 from weir.workers.audit import acting
 from weir.workers.fetches.actions import sites
 from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.management import fetch_text
 from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 
@@ -73,6 +75,21 @@ def test_each_list_has_both_forms(browser: Client) -> None:
         line = json.loads(read(browser, f"{path}export.jsonl?{query}"))
         assert row[name] == line[name] == value
         assert row.keys() == line.keys()
+
+
+def test_a_fetch_has_its_site_and_its_times(browser: Client) -> None:
+    """Under the names that `fetches show` gives them; what has not happened is empty."""
+    request_fetches([f"https://{HOST}/1", f"https://{HOST}/2"])
+    at = {"started_at": "2026-01-31T12:00Z", "finished_at": "2026-01-31T12:01Z"}
+    Fetch.objects.filter(url__endswith="/1").update(state="done", status_code=200, attempts=2, **at)
+    found = {row["url"][-1]: row for row in rows(read(browser, "/fetches/export.csv"))}
+    assert {(row["site"], row["max_attempts"], row["queued_at"][:2]) for row in found.values()} == {(HOST, "5", "20")}
+    named = ("state", "status", "attempts", "started_at", "finished_at")
+    assert [found["1"][name] for name in named] == [
+        "done", "200", "2", "2026-01-31T12:00:00+00:00", "2026-01-31T12:01:00+00:00",
+    ]  # fmt: skip
+    assert [found["2"][name] for name in named] == ["queued", "", "0", "", ""]
+    assert {*found["1"]} - {"status"} <= {*fetch_text.details(fetch_way(int(found["1"]["id"])))}
 
 
 FORMULAS = ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n1", " =1", "\xa0=1", "\ufeff =1", "\uff1d1"]

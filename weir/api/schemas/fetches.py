@@ -70,6 +70,7 @@ class ListedFetch(Answer):
     is_robots: bool
     not_before: datetime
     created_at: datetime
+    started_at: datetime | None
     finished_at: datetime | None
     lateness_ms: float | None
     elapsed_ms: float | None

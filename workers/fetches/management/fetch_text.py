@@ -40,6 +40,12 @@ def as_data(fetch: ListedFetch) -> dict[str, object]:
         "url": fetch.url,
         "error": fetch.error,
         "incomplete": fetch.incomplete,
+        "site": fetch.site or None,
+        "attempts": fetch.attempts,
+        "max_attempts": fetch.max_attempts,
+        "queued_at": fetch.created_at.isoformat(),
+        "started_at": fetch.started_at and fetch.started_at.isoformat(),
+        "finished_at": fetch.finished_at and fetch.finished_at.isoformat(),
     }
 
 

@@ -57,6 +57,7 @@ class ListedFetch(NamedTuple):
     is_robots: bool
     not_before: datetime
     created_at: datetime
+    started_at: datetime | None
     finished_at: datetime | None
     lateness_ms: float | None
     elapsed_ms: float | None
