@@ -154,7 +154,7 @@ def test_what_failed_is_counted_by_its_cause(operator: Client) -> None:
         ("3", "connection refused by…"), ("3", "the site answered 503…"), ("2", "gaierror…"),
     ]  # fmt: skip
     assert [listed(operator, unescape(path)) for path, _, _ in causes] == [3, 3, 2]
-    assert '<a href="/fetches/?since=1m">0.2 a second ended in the last minute</a>' in page
+    assert '<dt>Last minute</dt><dd><a href="/fetches/?since=1m">0.2 ended a second</a>' in page
 
 
 def test_the_oldest_due_fetch_is_one_click_away(operator: Client) -> None:

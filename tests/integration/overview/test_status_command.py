@@ -18,6 +18,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.functions import Now
 
+from tests import programs
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.fetching import queue_pages
 from weir.ratelimit import site_settings
@@ -102,6 +103,9 @@ def test_fetches_are_counted_by_state_and_sites_by_theirs() -> None:
         "sites": 4, "paused": 1, "backed_off": 1, "unreachable": 1, "stalled": 0,
     }  # fmt: skip
     assert found["resting"] == 0
+    in_api = programs.Program(programs.token()).call("GET", "/status").json()["numbers"]
+    assert found["ended_per_s"] == in_api["ended_per_s"] == 1 / 60
+    assert "in the last minute 0.0 ended a second" in told()[0]
     site_settings.rest("c.example", 200, reason="its quota is used up (RateLimit)")
     assert [data()[name] for name in ("backed_off", "resting")] == [0, 1]
     assert 300 <= found["oldest_due_s"] < 310

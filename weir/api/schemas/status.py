@@ -37,6 +37,7 @@ class Numbers(Answer):
     done_or_more: bool
     failed: int
     cancelled: int
+    ended_per_s: float
     oldest_due_s: float | None
     sites: int
     paused: int
@@ -64,7 +65,11 @@ class Numbers(Answer):
 
 
 class Status(Answer):
-    """What the overview shows. `done`, `failed` and `cancelled` are those of the last hour."""
+    """What the overview shows.
+
+    `done`, `failed` and `cancelled` are those of the last hour; `ended_per_s` is how many ended a second, in the last
+    minute.
+    """
 
     now: datetime
     numbers: Numbers

@@ -91,7 +91,7 @@ def _paced(seen: Overview) -> str:
     of = seen.numbers
     waits = f"{shown(of.queued)} queued, {shown(of.reserved)} reserved, {shown(of.running)} running"
     ended = f"{shown(of.done)}{'+' * of.done_or_more} done, {shown(of.failed)} failed, {shown(of.cancelled)} cancelled"
-    return f"{waits}; in the last hour {ended}"
+    return f"{waits}; in the last hour {ended}; in the last minute {of.ended_per_s:.1f} ended a second"
 
 
 def _sites(seen: Overview) -> str:
