@@ -49,6 +49,17 @@ class Deed:
     do: Callable[[Actor, Any, Values], object]
     form: type[Form] = Reason
     unchanged: str = "Nothing was changed: it was like that already."  # said if nothing was recorded
+    beside: tuple[AuditedAction, ...] = ()  # what the actor must be permitted, too
+
+    @property
+    def actions(self) -> tuple[AuditedAction, ...]:
+        """All that the actor must be permitted."""
+        return (*self.beside, self.action)
+
+    def allow(self, actor: Actor) -> None:
+        """Raise acting.NotPermitted or acting.ReadOnly if the actor may not do it."""
+        for action in self.actions:
+            action.allow(actor, "?")  # not the real reason, for which the form asks
 
 
 def _set(actor: Actor, host: str, values: Values) -> None:
@@ -142,7 +153,8 @@ def _email(act: Act, title: str, explains: str, form: type[Form] = SeenDecision)
         emails.resolve(actor, email_id, act, why=values["why"], to=values.get("to"), seen=values["seen"])
 
     action = emails.REDIRECT if form is Redirect else emails.RESOLVE[act]
-    return Deed(title=title, explains=explains, action=action, form=form, do=do)
+    beside = (emails.RESOLVE[act],) if form is Redirect else ()
+    return Deed(title=title, explains=explains, action=action, form=form, do=do, beside=beside)
 
 
 ACTS: Final = {act.value.replace(" ", "-"): act for act in emails.RESOLVE} | {"redirect": Act.CORRECT}
@@ -231,6 +243,19 @@ UNREAD: Final = {
         unchanged="The number equals the rows: nothing was changed.",
     ),
 }
-DEEDS: Final = [deed for deeds in (SITE, FETCH, FETCHES, EMAIL, RECIPIENT, KIND, UNREAD) for deed in deeds.values()]
+OF: Final[Mapping[str, Mapping[str, Deed]]] = {
+    "site": SITE,
+    "fetch": FETCH,
+    "fetches": FETCHES,
+    "email": EMAIL | RECIPIENT,
+    "kind": KIND,
+    "unread": UNREAD,
+}
+DEEDS: Final = [deed for deeds in OF.values() for deed in deeds.values()]
 # By the name in the audit trail: deeds that record the same action have the same title.
 TITLES: Final = {deed.action.name: deed.title for deed in DEEDS}
+
+
+def powers(may: Callable[[str], bool]) -> frozenset[str]:
+    """Return which of the permissions that deeds take a visitor has."""
+    return frozenset(filter(may, {action.permission for deed in DEEDS for action in deed.actions}))

@@ -1,10 +1,10 @@
 """Answers from memory: many tabs show the same page, and each tab asks for it every few seconds.
 
-A page says for how long its answer is valid for every visitor who may see the page. Until then this process repeats
-the answer before Django handles the request: no thread is started, and no session or user is read from the database.
-Only visitors whose session was checked less than TRUSTED_S ago get such an answer. So a visitor who has lost the
-permission may go on to see changes for TRUSTED_S at most. The process that handles a visitor's sign-out forgets this
-visitor immediately.
+A page says for how long its answer is valid for every visitor who may see the page, and has the same powers: a page
+offers what its visitor may do. Until then this process repeats the answer before Django handles the request: no thread
+is started, and no session or user is read from the database. Only visitors whose session was checked less than
+TRUSTED_S ago get such an answer. So a visitor who has lost a permission may go on to see changes for TRUSTED_S at most.
+The process that handles a visitor's sign-out forgets this visitor immediately.
 """
 
 import threading
@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth.signals import user_logged_out
@@ -23,11 +23,21 @@ LIVE: Final = "X-Weir-Live"  # the header of a request for the live part of a pa
 TRUSTED_S: Final = 10.0
 MOST_KEPT: Final = 1_000  # visitors, and as many answers
 MOST_BYTES: Final = 32 * 1024 * 1024  # the size of all answers together
-SIGNED_OUT: Final = float("-inf")  # in place of the time until which a visitor is trusted
 _LIVE: Final = LIVE.lower().encode()
 
+Powers = frozenset[str]
 Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
+
+
+class Visitor(NamedTuple):
+    """Until when a visitor is trusted, by time.monotonic(), and what the visitor might do when that was checked."""
+
+    until: float
+    powers: Powers
+
+
+SIGNED_OUT: Final = Visitor(float("-inf"), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +57,36 @@ class BoundedAnswer:
 
 
 _lock = threading.Lock()
-_visitors: OrderedDict[str, float] = OrderedDict()  # by session key: until when the visitor is trusted
-_answers: OrderedDict[str, BoundedAnswer] = OrderedDict()  # by path and query
+_visitors: OrderedDict[str, Visitor] = OrderedDict()  # by session key
+_answers: OrderedDict[tuple[str, Powers], BoundedAnswer] = OrderedDict()  # by path with query, and powers
 
 
-def remember(request: HttpRequest, answer: BoundedAnswer) -> None:
-    """Keep this answer, while it is valid, for visitors who were lately allowed to see a page; this visitor is one."""
-    if answer.good_until > time.monotonic() and _trust(request):
+def remember(request: HttpRequest, powers: Powers, answer: BoundedAnswer) -> None:
+    """Keep this answer, while it is valid, for visitors with these powers who were lately allowed to see a page.
+
+    This visitor is one.
+    """
+    if answer.good_until > time.monotonic() and _trust(request, powers):
         with _lock:
-            _put(_answers, request.get_full_path(), answer)
+            _put(_answers, (request.get_full_path(), powers), answer)
             while sum(len(kept.live) for kept in _answers.values()) > MOST_BYTES:
                 _answers.popitem(last=False)
 
 
-def given_again(request: HttpRequest) -> HttpResponse | None:
-    """Return a valid answer to a request for the live part of a page, if there is one.
+def given_again(request: HttpRequest, powers: Powers) -> HttpResponse | None:
+    """Return a valid answer to a request for the live part of a page, if there is one for visitors with these powers.
 
     The caller has checked the visitor's permission.
     """
     if LIVE not in request.headers:
         return None
-    answer = _answers.get(request.get_full_path())
-    if answer is None or answer.good_until <= time.monotonic() or not _trust(request):
+    answer = _answers.get((request.get_full_path(), powers))
+    if answer is None or answer.good_until <= time.monotonic() or not _trust(request, powers):
         return None
     return answer.to(request.headers.get("If-None-Match", ""))
 
 
-def _trust(request: HttpRequest) -> bool:
+def _trust(request: HttpRequest, powers: Powers) -> bool:
     """Trust this visitor for TRUSTED_S; returns False if the visitor has no session, or has signed out.
 
     The visitor may have signed out after the permission for this request was checked.
@@ -84,7 +97,7 @@ def _trust(request: HttpRequest) -> bool:
     with _lock:
         if _visitors.get(session) == SIGNED_OUT:
             return False
-        _put(_visitors, session, time.monotonic() + TRUSTED_S)
+        _put(_visitors, session, Visitor(time.monotonic() + TRUSTED_S, powers))
     return True
 
 
@@ -114,8 +127,9 @@ def _remembered(scope: Scope) -> HttpResponse | None:
         return None
     query = scope["query_string"].decode("latin-1")
     now, path = time.monotonic(), scope["path"] + (f"?{query}" if query else "")
-    answer = _answers.get(path)
-    if answer is None or answer.good_until <= now or _visitors.get(_session(headers), 0.0) <= now:
+    visitor = _visitors.get(_session(headers), SIGNED_OUT)
+    answer = _answers.get((path, visitor.powers))
+    if answer is None or answer.good_until <= now or visitor.until <= now:
         return None
     return answer.to(headers.get(b"if-none-match", b"").decode("latin-1"))
 
@@ -136,7 +150,7 @@ def forget() -> None:
         _answers.clear()
 
 
-def _put(kept: "OrderedDict[str, Any]", key: str, value: object) -> None:
+def _put(kept: "OrderedDict[Any, Any]", key: object, value: object) -> None:
     kept[key] = value
     kept.move_to_end(key)
     if len(kept) > MOST_KEPT:

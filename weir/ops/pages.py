@@ -87,7 +87,7 @@ def page(view: View) -> Callable[..., HttpResponse]:
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
         asked = partial(view, request, *arguments, **named)
-        return guarded(forbidden(request) or answers.given_again(request) or _answer(request, asked))
+        return guarded(forbidden(request) or _given_again(request) or _answer(request, asked))
 
     return login_not_required(answered)  # the view itself asks for a login, not the login middleware
 
@@ -95,6 +95,10 @@ def page(view: View) -> Callable[..., HttpResponse]:
 def after_act(request: HttpRequest, path: str, entry: Entry) -> str:
     """Return the path, which may have a query, as the URL that the visitor is sent to after the act of the entry."""
     return f"{path}{'&' if '?' in path else '?'}{urlencode({DONE: _signer(request).sign(str(entry.pk))})}"
+
+def _given_again(request: HttpRequest) -> HttpResponse | None:
+    return answers.given_again(request, actions.powers(request.user.has_perm))
+
 
 
 def done(request: HttpRequest) -> str:
@@ -174,11 +178,13 @@ def _answer(request: HttpRequest, view: Callable[[], OpsPage]) -> HttpResponse:
         return _refused(request, 400, "This link does not work", str(error))
     except Http404 as error:
         return _refused(request, 404, "Not found", str(error))
-    live = rendered(shown.template, shown.shows, request)
+    kept_back: dict[str, dict[str, None]] = {}  # filled by the tags of weir_acts
+    live = rendered(shown.template, {**shown.shows, "kept_back": kept_back}, request)
+    live += rendered("weir/ops/kept_back.html", {"kept_back": kept_back}, request)
     etag = f'"{hashlib.sha256(live.encode()).hexdigest()[:32]}"'
     if answers.LIVE in request.headers:
         answer = answers.BoundedAnswer(live.encode(), etag, time.monotonic() + shown.good_for_s)
-        answers.remember(request, answer)
+        answers.remember(request, actions.powers(request.user.has_perm), answer)
         return answer.to(request.headers.get("If-None-Match", ""))
     own = shown.own() if shown.own else None
     whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag}

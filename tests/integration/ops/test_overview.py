@@ -14,6 +14,7 @@ from pytest_django import Settings
 from project.logins import links
 from tests.integration.conftest import database_now
 from tests.integration.ops.conftest import Forget
+from tests.integration.ops.test_acting import signed_in
 from weir.ops.views.overview import MOST_PROCESSES
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
@@ -170,8 +171,9 @@ def needs(page: str) -> list[tuple[str, str]]:
     return re.findall(r'<a href="([^"]+)">([^<]+)', page.partition('class="needs"')[2].partition("</section>")[0])
 
 
-def test_each_problem_leads_to_where_somebody_does_something_about_it(operator: Client) -> None:
+def test_each_problem_leads_to_where_somebody_does_something_about_it() -> None:
     """The worst sites and kinds are named: what has waited longest, and what there is most of."""
+    operator = signed_in("weir_ratelimit.change_site")
     names = [f"{letter}.example" for letter in "abcdefg"]
     for name in names:
         site_settings.set_rate(name, "1/s")

@@ -82,7 +82,7 @@ def test_files_lie_in_folders_of_weirs(kind: str) -> None:
 def test_tag_libraries_have_names_of_their_own() -> None:
     """Of two that are called the same, a template gets the last."""
     found = [path.stem for config in ours() for path in Path(config.path, "templatetags").glob("[!_]*.py")]
-    assert sorted(found) == ["weir_bell", "weir_ops"]
+    assert sorted(found) == ["weir_acts", "weir_bell", "weir_ops"]
 
 
 def test_urls_have_namespaces_of_their_own() -> None:

@@ -72,7 +72,7 @@ class _Visit:
         actor = acting.of_request(self.request, Door.PAGE)
         form = self.deed.form(self.request.POST if self.request.method == "POST" else None)
         try:
-            self.deed.action.allow(actor, "?")  # not the real reason, for which the form asks
+            self.deed.allow(actor)
             return self._sent(form, actor) if form.is_bound else self._opened(form)
         except (acting.NotPermitted, acting.ReadOnly) as error:
             return self._page(None, 403, str(error))
@@ -151,9 +151,9 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
     return _unread(request, "a user's unread number", what)
 
 
-site = _acts(actions.SITE, _to_page("weir_ops:site"), _of_site)
-fetch = _acts(actions.FETCH, _to_page("weir_ops:fetch"))
-email = _acts(actions.EMAIL | actions.RECIPIENT, _to_page("weir_ops:email"), _of_email)
-kind = _acts(actions.KIND, _to_list("weir_ops:emails"), _of_kind)
-_fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
-_unread = _acts(actions.UNREAD, _to_list("weir_ops:unread"))
+site = _acts(actions.OF["site"], _to_page("weir_ops:site"), _of_site)
+fetch = _acts(actions.OF["fetch"], _to_page("weir_ops:fetch"))
+email = _acts(actions.OF["email"], _to_page("weir_ops:email"), _of_email)
+kind = _acts(actions.OF["kind"], _to_list("weir_ops:emails"), _of_kind)
+_fetches = _acts(actions.OF["fetches"], lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
+_unread = _acts(actions.OF["unread"], _to_list("weir_ops:unread"))

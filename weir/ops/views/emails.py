@@ -94,7 +94,7 @@ def show(request: HttpRequest, email_id: int) -> OpsPage:
         raise Http404(f"There is no e-mail {email_id}.")
     email = snapshot.value["email"] if snapshot.value else None
     state = email.state if isinstance(email, Email) else ""
-    deeds = [(what, deed) for what, deed in actions.EMAIL.items() if state in resolving.ALLOWED[actions.ACTS[what]]]
+    deeds = [what for what in actions.EMAIL if state in resolving.ALLOWED[actions.ACTS[what]]]
     shows = {"id": email_id, "snapshot": snapshot, "admin": _in_admin(email_id), "deeds": deeds}
     return OpsPage(
         template="weir/ops/email.html",

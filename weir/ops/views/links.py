@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from weir.ops import actions
+from weir.ops.actions import Deed
 from weir.ops.views.sites import TO_COME
 from weir.workers.overview.problems import PersonNeeded, Section, Target, TargetKind
 
@@ -19,6 +21,7 @@ class Link:
 
     url: str
     words: str
+    deed: Deed | None = None  # what its form does, if it leads to one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +58,7 @@ def _link(target: Target) -> Link:  # noqa: PLR0911  one for each kind
         case TargetKind.SITE:
             return Link(url=reverse("weir_ops:site", args=[value]), words=f"The site {value}")
         case TargetKind.PAUSED_SITE:
-            return Link(url=reverse("weir_ops:site-act", args=[value, "resume"]), words=f"Resume {value}")
+            return _act("site", value, "resume")
         case TargetKind.SITES:
             url = list_url("sites", state=value, fetches=TO_COME)
             return Link(url=url, words=f"The {value} sites with fetches to come")
@@ -63,9 +66,14 @@ def _link(target: Target) -> Link:  # noqa: PLR0911  one for each kind
             words = f"The {value} e-mails of {target.of}" if target.of else f"The {value} e-mails"
             return Link(url=list_url("emails", state=value, kind=target.of), words=words)
         case TargetKind.EMAIL_KIND:
-            return Link(url=reverse("weir_ops:kind-act", args=[value, "pause"]), words=f"Pause {value}")
+            return _act("kind", value, "pause")
         case TargetKind.PROCESSES:
             return Link(url="#processes", words="The processes")
+
+
+def _act(of: str, target: str, what: str) -> Link:
+    deed = actions.OF[of][what]
+    return Link(url=reverse(f"weir_ops:{of}-act", args=[target, what]), words=f"{deed.title} {target}", deed=deed)
 
 
 def _runbook(section: Section) -> Link | str:
