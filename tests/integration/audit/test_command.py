@@ -1,10 +1,12 @@
 """`manage.py audit`: the trail as a list, and as JSON lines."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 
 from weir.workers.audit import listing
 from weir.workers.audit.acting import Actor, AuditedAction
@@ -65,3 +67,17 @@ def test_a_list_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_cursor_of_another_list_is_refused() -> None:
     with pytest.raises(CommandError, match="The cursor does not belong to this list"):
         call_command("audit", "list", "--after", "x")
+
+
+def test_entries_of_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """A time, or how long ago; both actions take both ends."""
+    Entry.objects.create(actor="ada", door="api", action="x", target="old", at=timezone.now() - timedelta(hours=3))
+    for action in ("list", "export"):
+        call_command("audit", action, "--until", "2h", *(["--json"] if action == "list" else []))
+        out = capsys.readouterr().out
+        assert ("old" in out, "0.example" in out) == (True, False)
+        call_command("audit", action, "--since", (timezone.now() - timedelta(hours=2)).isoformat())
+        out = capsys.readouterr().out
+        assert ("old" in out, "0.example" in out) == (False, True)
+        with pytest.raises(CommandError, match="must be a time such as"):
+            call_command("audit", action, "--since", "yesterday")

@@ -87,7 +87,7 @@ def _emails(chosen: Chosen) -> Read:
 
 
 def _entries(chosen: Chosen) -> Read:
-    filters = entries.EntryFilters(**chosen.values)
+    filters = audit.wanted(chosen)
 
     def read(cursor: str) -> Part:
         page = entries.page(filters, cursor)

@@ -1,16 +1,17 @@
+import argparse
 import json
 import sys
-from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
+from weir.conf.texts.moments import parse_moment
 from weir.workers.audit import listing
 from weir.workers.audit.models import Entry
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
-from weir.workers.cli.arguments import duration, utf8
+from weir.workers.cli.arguments import utf8
 
 
 class List(Subcommand):
@@ -18,7 +19,7 @@ class List(Subcommand):
 
     name = "list"
     help = "list who changed what, from which door, and why; the newest first"
-    examples = ("list", "list --target api.example.com", "list --action sites.pause --json")
+    examples = ("list", "list --target api.example.com", "list --action sites.pause --since 2h --json")
 
     def add_arguments(self, parser: CommandParser) -> None:
         _add_filters(parser)
@@ -42,11 +43,9 @@ class Export(Subcommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         _add_filters(parser)
-        parser.add_argument("--since", type=duration, metavar="1d", help="only those of this time: 90s, 10m, 2h, 1d")
 
-    def run(self, *, since: timedelta | None, **options: Any) -> Result:
-        begin = None if since is None else timezone.now() - since
-        for entry in listing.lines(_wanted(options), begin):
+    def run(self, **options: Any) -> Result:
+        for entry in listing.lines(_wanted(options)):
             sys.stdout.write(json.dumps(entry) + "\n")
         return Result(text=lambda: "", data={})
 
@@ -66,10 +65,22 @@ def _add_filters(parser: CommandParser) -> None:
         parser.add_argument(
             f"--{name}", dest=f"of_{name}", type=utf8, default="", metavar=metavar, help=f"only entries {what}"
         )
+    for name, what in (("since", "since then: a time, or how long ago, such as 2h"), ("until", "until then")):
+        parser.add_argument(f"--{name}", dest=f"of_{name}", type=_time, metavar="1d", help=f"only entries {what}")
 
 
 def _wanted(options: dict[str, Any]) -> listing.EntryFilters:
-    return listing.EntryFilters(**{name: options[f"of_{name}"] for name in ("target", "action", "actor")})
+    names = (*listing.NAMED, *listing.TIMES)
+    return listing.read({name: options[f"of_{name}"] or "" for name in names}, timezone.now())
+
+
+def _time(text: str) -> str:
+    """Return the text, for argparse, which says what is wrong with a text that is no time."""
+    try:
+        parse_moment("it", text, timezone.now())
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
 
 
 def _line(entry: Entry) -> str:
