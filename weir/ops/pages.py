@@ -30,12 +30,16 @@ from django.urls import reverse
 
 from weir.ops import actions, answers
 from weir.ops.snapshots import LONGEST_LIFE_S, look
+from weir.postgres import planner
 from weir.workers import cursors
 from weir.workers.audit.models import Entry
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import EmailState
 
 PERMISSION: Final = "weir_ops.view"
 FORBIDDEN: Final = "Not for this account"
-DONE: Final = "done"  # in a URL: the id of the entry of the act after which the page is shown, signed
+# In a URL, signed: the id of the entry of the act after which the page is shown, or when such an act was refused.
+DONE: Final = "done"
 # No snapshot is fresh for longer than half of that. The rest is for the look itself, and for hosts whose clocks differ.
 KEYED_FOR: Final = timedelta(seconds=2 * LONGEST_LIFE_S)
 SAID_FOR: Final = timedelta(minutes=10)  # after an act, its page says for so long what was done
@@ -92,25 +96,34 @@ def page(view: View) -> Callable[..., HttpResponse]:
     return login_not_required(answered)  # the view itself asks for a login, not the login middleware
 
 
-def after_act(request: HttpRequest, path: str, entry: Entry) -> str:
-    """Return the path, which may have a query, as the URL that the visitor is sent to after the act of the entry."""
-    return f"{path}{'&' if '?' in path else '?'}{urlencode({DONE: _signer(request).sign(str(entry.pk))})}"
-
 def _given_again(request: HttpRequest) -> HttpResponse | None:
     return answers.given_again(request, actions.powers(request.user.has_perm))
 
+
+def after_act(request: HttpRequest, path: str, entry: Entry) -> str:
+    """Return the path, which may have a query, as the URL that the visitor is sent to after the act of the entry."""
+    return _keyed(request, path, str(entry.pk))
+
+
+def anew(request: HttpRequest, path: str) -> str:
+    """Return the path as the URL of a page that is read again: somebody has changed what it showed."""
+    return _keyed(request, path, f"again {time.time_ns()}")
+
+
+def _keyed(request: HttpRequest, path: str, key: str) -> str:
+    return f"{path}{'&' if '?' in path else '?'}{urlencode({DONE: _signer(request).sign(key)})}"
 
 
 def done(request: HttpRequest) -> str:
     """Return after which act the page is shown, for the keys of its snapshots; "" if it is shown after none.
 
-    Only an act of the visitor's own counts, and only for KEYED_FOR.
+    Only an act of the visitor's own counts, or one that was refused as another was faster, and only for KEYED_FOR.
     """
     return _act(request, KEYED_FOR)
 
 
 def _act(request: HttpRequest, within: timedelta) -> str:
-    """Return the id of the entry that the URL names, if this visitor did the act no longer than that ago."""
+    """Return the key that the URL names, such as the id of an entry, if this visitor got it no longer than that ago."""
     try:
         return _signer(request).unsign(request.GET.get(DONE, ""), max_age=within)
     except BadSignature:
@@ -126,16 +139,28 @@ def _what_was_done(request: HttpRequest) -> Mapping[str, object]:
 
     Not much later, and not when somebody has acted on the same target since.
     """
-    if not (number := _act(request, SAID_FOR)):
+    if not (number := _act(request, SAID_FOR)).isdecimal():
         return {}
     entry = look(partial(_still_newest, number)).value
-    return {"entry": entry, "act": actions.TITLES.get(entry.action, entry.action)} if entry else {}
+    if entry is None:
+        return {}
+    was_unknown = (entry.before or {}).get("state") == EmailState.UNKNOWN
+    next_unknown = look(_oldest_unknown).value if was_unknown else None
+    said = {"was_unknown": was_unknown, "next_unknown": next_unknown}
+    return {"entry": entry, "act": actions.TITLES.get(entry.action, entry.action), **said}
 
 
 def _still_newest(number: str) -> Entry | None:
     """Return the entry; None if there is a newer one about the same target, which may have undone the act."""
     entry = Entry.objects.filter(pk=number).first()
     return None if entry is None or Entry.objects.filter(target=entry.target, pk__gt=entry.pk).exists() else entry
+
+
+def _oldest_unknown() -> int | None:
+    """Return the e-mail that has been unknown for longest, which is next to be decided."""
+    planner.by_indexes()
+    found: int | None = Email.objects.unknown().values_list("pk", flat=True).first()
+    return found
 
 
 def guarded(response: HttpResponse) -> HttpResponse:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.db import OperationalError
@@ -42,8 +43,12 @@ def _acts(
     deeds: Mapping[str, Deed],
     back: Callable[[Target], str],
     initial: Callable[[str, Target], Mapping[str, Any]] = lambda _what, _target: {},
+    facts: Callable[[Target], Mapping[str, Any] | None] = lambda _target: None,
 ) -> View:
-    """Return a view that shows the form of one of the deeds, with these initial values, and does the deed."""
+    """Return a view that shows the form of one of the deeds, with these initial values, and does the deed.
+
+    `facts` are what the page shows of the target, beside the form.
+    """
 
     def view(request: HttpRequest, target: Target, what: str) -> HttpResponse:
         if request.method not in {"GET", "HEAD", "POST"}:
@@ -52,7 +57,9 @@ def _acts(
             raise Http404(f"There is no {what!r}: {', '.join(deeds)}.")
         if isinstance(target, str) and "\0" in target:  # PostgreSQL stores none
             raise Http404("Nothing has such a name.")
-        visit = _Visit(request=request, deed=deed, target=target, back=back(target), initial=partial(initial, what))
+        visit = _Visit(
+            request=request, deed=deed, target=target, back=back(target), initial=partial(initial, what), facts=facts
+        )
         return pages.guarded(pages.forbidden(request) or visit.answer())
 
     return view
@@ -67,6 +74,7 @@ class _Visit:
     target: Target
     back: str  # the path of the page to which the visitor returns
     initial: Callable[[Target], Mapping[str, Any]]
+    facts: Callable[[Target], Mapping[str, Any] | None]
 
     def answer(self) -> HttpResponse:
         actor = acting.of_request(self.request, Door.PAGE)
@@ -97,7 +105,9 @@ class _Visit:
 
     def _page(self, form: Form | None, status: int, refusal: str = "") -> HttpResponse:
         reasons = look(partial(listing.last_reasons, self.deed.action.name)).value if form else None
-        shows = {"title": self.deed.title, "deed": self.deed, "target": self.target, "back": self.back}
+        back = pages.anew(self.request, self.back) if status == HTTPStatus.CONFLICT else self.back
+        shows = {"title": self.deed.title, "deed": self.deed, "target": self.target, "back": back}
+        shows["facts"] = look(partial(self.facts, self.target)).value if form else None
         shows |= {"form": form, "reasons": reasons or [], "refusal": refusal, **pages.frame(self.request)}
         return HttpResponse(pages.rendered("weir/ops/act.html", shows, self.request), status=status)
 
@@ -115,6 +125,12 @@ def _of_email(what: str, email_id: int) -> Mapping[str, Any]:
         raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
     address = {"address": actions.recipient_of(email_id)} if what in actions.RECIPIENT else {}
     return {**address, SEEN: emails.version_of(email)}
+
+
+def _facts_of_email(email_id: int) -> Mapping[str, Any] | None:
+    """Return what a person decides by who decides about an e-mail."""
+    email = Email.objects.filter(pk=email_id).first()
+    return {"email": email, "resolutions": list(email.resolutions.order_by("pk"))} if email else None
 
 
 def _of_kind(_what: str, kind: str) -> Mapping[str, Any]:
@@ -153,7 +169,7 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
 
 site = _acts(actions.OF["site"], _to_page("weir_ops:site"), _of_site)
 fetch = _acts(actions.OF["fetch"], _to_page("weir_ops:fetch"))
-email = _acts(actions.OF["email"], _to_page("weir_ops:email"), _of_email)
+email = _acts(actions.OF["email"], _to_page("weir_ops:email"), _of_email, _facts_of_email)
 kind = _acts(actions.OF["kind"], _to_list("weir_ops:emails"), _of_kind)
 _fetches = _acts(actions.OF["fetches"], lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
 _unread = _acts(actions.OF["unread"], _to_list("weir_ops:unread"))
