@@ -90,6 +90,8 @@ FOREIGN: Final = r"""() => [
 ].map((each) => each.outerHTML.slice(0, 100)).concat(document.title.includes("<script") ? ["title"] : []).concat(
     document.body.innerText.match(/[\u202a-\u202e\u2066-\u2069\u200b\u200e\u200f\x00-\x08\x1b\x7f]/g) ?? [])"""
 NARROW: Final = 360
+SOON_MS: Final = 3_000  # before the page asks by itself
+MOST_ABOVE: Final = 300  # px of a narrow window, above the first row of a list
 # Of a narrow window: lists and drawings of which a part is beside it, and whether the present is.
 OUT_OF_SIGHT: Final = """() => [
     ...[...document.querySelectorAll(".scroll")].filter((each) => each.scrollWidth > each.clientWidth),
@@ -98,6 +100,7 @@ OUT_OF_SIGHT: Final = """() => [
         return left < 0 || right > innerWidth;
     }),
 ].map((each) => each.outerHTML.slice(0, 200))"""
+OPEN_FOLDS: Final = """document.querySelectorAll(".fold").forEach((each) => { each.open = true; })"""
 STOPS: Final = """[...document.querySelectorAll(
         'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')]
     .filter((each) => each.checkVisibility())"""
@@ -157,6 +160,8 @@ def _look(page: Page, found: Visit, *, script: bool) -> None:
     found.too_wide = too_wide(page, LOOKS if script else [look for look in LOOKS if look[0] == "light"])
     show(page, "light", NARROW)
     found.out_of_sight = page.evaluate(OUT_OF_SIGHT)
+    page.evaluate(OPEN_FOLDS)
+    found.too_wide += too_wide(page, [("light", NARROW)])
     if script:
         page.evaluate(OF_EACH_KIND)
         found.axe = axe(page)
@@ -317,6 +322,59 @@ def test_search_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
         _tab_to(page, page.get_by_role("link", name="Sites: the whole list"))
         page.keyboard.press("Enter")
         page.wait_for_url("**/sites/?search=.example&sort=name")
+
+
+def test_a_narrow_window_by_keyboard_alone(web: Web, tabs: Tabs) -> None:
+    """Without a script: menu, search and filters are folded, and opened by a key. The list begins in sight."""
+    with tabs.opened(web.operator, script=False) as tab:
+        page = tab.page
+        show(page, "light", NARROW)
+        page.goto("/fetches/")
+        search, status = page.get_by_label("A number, URL, site"), page.get_by_label("Status")
+        expect(search).to_be_hidden()
+        expect(status).to_be_hidden()
+        assert page.locator("tbody tr").first.bounding_box()["y"] < MOST_ABOVE  # type: ignore[index]  # it is there
+        _tab_to(page, page.locator("summary", has_text="Filters: all"))
+        page.keyboard.press("Enter")
+        _type(page, "Status", "200", "Enter")
+        page.wait_for_url("**status=200*")
+        expect(page.locator("summary", has_text="Filters: Status: 200")).to_be_visible()
+        _tab_to(page, page.locator("summary", has_text="Menu"))
+        page.keyboard.press("Enter")
+        _tab_to(page, page.get_by_role("link", name="Unread"))
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/unread/")
+
+
+def test_a_chart_ends_now_at_its_right_end(web: Web, tabs: Tabs) -> None:
+    """However long the words in the middle are."""
+    with tabs.opened(web.operator) as tab:
+        page = tab.page
+        show(page, "light", NARROW)
+        page.goto("/")
+        words = page.locator("figcaption").first.locator("span")
+        words.nth(1).evaluate("(each) => { each.textContent = 'at most 12,345 in 5 min, '.repeat(3); }")
+        first, _, now = (words.nth(number).bounding_box() for number in range(3))
+        chart = page.locator(".chart").first.bounding_box()
+        assert first
+        assert now
+        assert chart
+        assert now["y"] == first["y"]
+        assert now["x"] + now["width"] == pytest.approx(chart["x"] + chart["width"], abs=1)
+
+
+def test_what_was_opened_stays_open_and_what_is_shown_again_is_asked_for_at_once(web: Web, tabs: Tabs) -> None:
+    """The server does not know what is open, and a browser may keep the page to which Back leads as it was left."""
+    with tabs.opened(web.operator) as tab:
+        page = tab.page
+        show(page, "light", NARROW)
+        page.goto("/fetches/?state=done")
+        page.locator("summary", has_text="Filters").click()
+        page.locator("tbody time").first.evaluate("(each) => { each.textContent = 'old'; }")
+        with page.expect_response(lambda answer: "x-weir-live" in answer.request.headers, timeout=SOON_MS):
+            page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+        expect(page.locator("tbody time").first).not_to_have_text("old")
+        expect(page.get_by_label("Status")).to_be_visible()
 
 
 def _tab_to(page: Page, target: Any) -> None:

@@ -35,6 +35,8 @@
     callbacks: {
       // What the visitor types stays.
       beforeNodeMorphed: (old) => !(old.tagName === "FORM" && old.contains(document.activeElement)),
+      // What the visitor has opened stays open.
+      beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
     },
   });
 
@@ -67,6 +69,8 @@
   for (const event of ["pointerdown", "keydown", "scroll"])
     addEventListener(event, () => { touched = Date.now(); }, { passive: true });
   document.addEventListener("visibilitychange", () => { if (document.hidden) clearTimeout(timer); else if (!stopped && !ended) look(); });
+  // Back has brought the page as it was left: what it shows is old.
+  addEventListener("pageshow", (event) => { if (event.persisted && !stopped && !ended) look(); });
   button.addEventListener("click", () => (stopped ? start() : stop("Updates are stopped.")));
   button.hidden = false;
   say(`Updates every ${every / 1000} s.`);
