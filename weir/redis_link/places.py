@@ -101,7 +101,9 @@ def _node(host: str, port: int) -> ConnectionPool:
 
 
 def _connected(pool: ConnectionPool) -> Any:  # noqa: ANN401  as above
-    connection: Any = pool.make_connection()
+    # Not by `pool.make_connection`, which counts all connections that it has ever made: from redis-py 8 on, it refuses
+    # the 101st. A process that was refused a hundred times while Redis was away would never reach Redis again.
+    connection: Any = pool.connection_class(**pool.connection_kwargs)
     connection.connect()
     return connection
 

@@ -1,6 +1,11 @@
 """What a URL with several servers says reaches each connection."""
 
+import pytest
+import redis
+from pydantic import SecretStr
+from pytest_django import Settings
 from redis.connection import SSLConnection
+from redis.exceptions import MaxConnectionsError
 from redis.sentinel import SentinelManagedSSLConnection
 
 from weir.redis_link import places
@@ -35,3 +40,19 @@ def test_the_nodes_of_a_cluster_have_one_login() -> None:
         (options["host"], options["port"], options["password"], options["ssl_ca_certs"], options["db"])
         for options in (pool.connection_kwargs for pool in pools)
     ] == [("a.example", 6379, "word", "/ca.pem", 0), ("fd00::1", 7000, "word", "/ca.pem", 0)]
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://127.0.0.1:1/0", "redis+sentinel://127.0.0.1:1/orders", "redis+cluster://127.0.0.1:1"]
+)
+def test_no_number_of_refusals_keeps_a_process_from_asking_again(url: str, settings: Settings) -> None:
+    """redis-py's pools make a hundred connections in all, if nobody says how many; here nothing listens."""
+    settings.WEIR_REDIS_URL = SecretStr(url)
+    places.forget()
+    said = set()
+    for _ in range(150):
+        with pytest.raises(redis.ConnectionError) as refused:
+            places.connect()
+        said.add(type(refused.value))
+    places.forget()
+    assert MaxConnectionsError not in said
