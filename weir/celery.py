@@ -10,12 +10,15 @@ The app's own configuration stays: its routes, annotations, result backend and q
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from celery import Celery
 from celery.concurrency import get_implementation
 from celery.signals import beat_init, celeryd_init, worker_process_shutdown
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
 
+from weir.conf import live
+from weir.conf.declared import LOCAL_REDIS
 from weir.postgres import weir_apps
 from weir.workers import limits, own_sessions, schedule, task_names
 from weir.workers.beat import declared
@@ -40,6 +43,8 @@ _REPLACED: Final = {
     "django_celery_beat.schedulers.DatabaseScheduler",
 }
 _BROKERS: Final = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory"}
+_REDIS: Final = _BROKERS & {"redis", "rediss", "redis+socket", "sentinel"}
+_LOCAL: Final = {(host, urlsplit(LOCAL_REDIS).port) for host in ("127.0.0.1", "localhost")}
 _JSON: Final = {"json", "application/json"}
 # A heartbeat task has no route here: its sender names the queue.
 _ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queue := schedule.queue_of(name))}
@@ -140,9 +145,14 @@ def _packages() -> list[str]:
 
 def _transport(app: Celery) -> str:
     """Return the scheme of the broker's URL, without importing its transport."""
-    named = app.conf.broker_write_url or app.conf.broker_url or ""
-    scheme, separator, _ = str(named if isinstance(named, str) else named[0]).partition("://")
+    scheme, separator, _ = _broker_url(app).partition("://")
     return scheme if separator else "amqp"
+
+
+def _broker_url(app: Celery) -> str:
+    """Return the URL of the broker; of several, the first."""
+    named = app.conf.broker_write_url or app.conf.broker_url or ""
+    return str(named if isinstance(named, str) else named[0])
 
 
 def _creates(app: Celery) -> bool:
@@ -150,8 +160,23 @@ def _creates(app: Celery) -> bool:
 
 
 def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
-    """weir.E031: Weir cannot work with the configuration of a Celery app."""
-    return [Error(f"Celery: {sentence}", id="weir.E031") for app in integrated for sentence in faults(app)]
+    """weir.E031: Weir cannot work with the configuration of a Celery app. weir.W036: Weir was not told of its Redis."""
+    wrong: list[CheckMessage] = [
+        Error(f"Celery: {sentence}", id="weir.E031") for app in integrated for sentence in faults(app)
+    ]
+    if any(_has_another_redis(app) for app in integrated):
+        message = f"Weir looks for Redis at {LOCAL_REDIS}, but the broker of the Celery app is another Redis."
+        hint = "Set CELERY_BROKER_URL in Django's settings, instead of Celery(broker=...), or set WEIR_REDIS_URL."
+        wrong.append(Warning(message, hint=hint, id="weir.W036"))
+    return wrong
+
+
+def _has_another_redis(app: Celery) -> bool:
+    """Return whether the app's broker is a Redis that is not Weir's, because Django's settings name none."""
+    if live.is_given("WEIR_REDIS_URL") or _transport(app) not in _REDIS:
+        return False
+    parts = urlsplit(_broker_url(app))
+    return (parts.hostname, parts.port or urlsplit(LOCAL_REDIS).port) not in _LOCAL
 
 
 def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) -> None:  # noqa: ANN401  Celery's worker

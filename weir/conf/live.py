@@ -65,6 +65,11 @@ def read(name: str) -> Reading:
     return Reading(default, sentence.replace(name, source))
 
 
+def is_given(name: str) -> bool:
+    """Return whether Django's settings have the setting, so that its default does not count."""
+    return bool(_given(name)[1])
+
+
 def names() -> Collection[str]:
     """Return the name of every setting, in the order of the reference."""
     return _GROUPS.keys()

@@ -1,7 +1,8 @@
 """The overview, which operators look at first: how much there is of everything, and how old the oldest is.
 
 One query counts, through indexes and up to MOST (sql/overview.sql). Other queries read the processes, and the sessions
-that hold locks for which others wait. The broker, which may be away, is asked how many messages wait.
+that hold locks for which others wait. The broker, which may be away, is asked how many messages wait, and Redis, which
+has the counters, whether it answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,10 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from weir.postgres import planner
+from weir.postgres import planner, weir_apps
 from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER
+from weir.redis_link import calls
 from weir.workers import broker_link, schedule
 from weir.workers.overview import locks, schema
 from weir.workers.processes.status import ProcessStatus, processes
@@ -104,6 +106,7 @@ class Overview:
     messages: Mapping[str, int]  # waiting messages by queue; empty if the broker is away
     broker_error: str  # "" if the broker answers
     broker_remedy: str = ""  # what to do if the broker answers, and refuses
+    redis_error: str = ""  # "" if Redis answers, or no installed app needs it
     missing_migrations: int = 0
     holders: Sequence[locks.LockHolder] = ()  # holders of locks for which others wait
 
@@ -131,9 +134,9 @@ def count() -> Numbers:
 
 
 def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
-    """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away.
+    """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away, and as long for Redis.
 
-    Asks PostgreSQL within the context `asking`, after the broker, so that no transaction in it waits for the broker.
+    Asks PostgreSQL within the context `asking`, after the others, so that no transaction in it waits for them.
     """
     messages: dict[str, int] = {}
     broker_error = broker_remedy = ""
@@ -142,6 +145,7 @@ def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
     except broker_link.BrokerUnreachable as error:
         broker_error = str(error).rstrip(".") or "it does not answer"
         broker_remedy = error.remedy
+    redis_error = _redis_error()
     with asking or nullcontext():
         return Overview(
             processes=processes(),
@@ -151,4 +155,15 @@ def overview(asking: AbstractContextManager[None] | None = None) -> Overview:
             messages=messages,
             broker_error=broker_error,
             broker_remedy=broker_remedy,
+            redis_error=redis_error,
         )
+
+
+def _redis_error() -> str:
+    if not weir_apps.is_installed("weir.notifications"):
+        return ""
+    try:
+        calls.ask(lambda link: link.call("PING"))
+    except calls.RedisUnreachable as error:
+        return str(error).rstrip(".") or "it does not answer"
+    return ""

@@ -90,6 +90,7 @@ class PersonNeeded(NamedTuple):
 
 PROCESSES: Final = [Target(TargetKind.PROCESSES)]
 BROKER_LOST: Final = Section("operations", "When the broker is lost")
+REDIS_LOST: Final = Section("operations", "When Redis loses the counters")
 UPGRADE: Final = Section("operations", "Upgrade")
 ON_DONE: Final = Section("how-to/enqueue-from-web-code", "Handle the end")
 
@@ -102,6 +103,9 @@ def problems(seen: Overview) -> Iterator[PersonNeeded]:
     elif seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
         yield PersonNeeded(text, "start it, or correct its URL", BROKER_LOST)
+    if seen.redis_error:
+        text = f"Redis cannot be reached ({seen.redis_error}): unread numbers are counted row by row."
+        yield PersonNeeded(text, "start it, or correct WEIR_REDIS_URL", REDIS_LOST)
     yield from unmigrated(seen.missing_migrations)
     yield from held_up(seen.holders)
     yield from _forgotten(seen)

@@ -116,6 +116,18 @@ def test_beat_in_a_worker_that_forks_is_refused(host: Host) -> None:
 CHECK = "from django.core.management import execute_from_command_line as e; e(['django', 'check'])"
 
 
+def test_a_broker_that_settings_do_not_name_is_no_redis_of_weirs(host: Host) -> None:
+    """Without a word about it, the counters would be looked for where nobody started a Redis."""
+    unsaid = (
+        "CELERY_BROKER_URL = WEIR_REDIS_URL = REDIS_URL = None\nfrom shop.celery import app\napp.conf.broker_url = "
+    )
+    host.write("weir.APPS_THROTTLE")
+    brokers = ["redis://a.example:6379/0", "redis://localhost/3", "redis://127.0.0.1:6380/0", "amqp://a.example"]
+    told = host.told_with([f"{unsaid}{broker!r}" for broker in brokers], CHECK)
+    assert [(status, "weir.W036" in text) for status, text in told] == [(0, True), (0, False), (0, True), (0, False)]
+    assert "Set CELERY_BROKER_URL in Django's settings, instead of Celery(broker=...)" in told[0][1]
+
+
 def test_routes_that_are_set_afterwards_are_refused(host: Host) -> None:
     """They would leave out Weir's."""
     late = f"{AFTERWARDS}\napp.conf.task_routes\napp.conf.task_routes = {{'*': {{'queue': 'others'}}}}\n"

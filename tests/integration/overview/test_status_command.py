@@ -17,12 +17,15 @@ from django.db import connection, connections, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.functions import Now
+from pydantic import SecretStr
+from pytest_django import Settings
 
 from tests import programs
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.fetching import queue_pages
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
+from weir.redis_link import calls
 from weir.workers import broker_link
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
@@ -289,6 +292,21 @@ def test_a_broker_that_is_away_and_missing_processes_are_said(monkeypatch: pytes
         "! No process is known: nothing runs. -> make up, or what manage.py weir_processes prints",
     ]
     assert "paced" in text
+
+
+def test_a_redis_that_is_away_is_said(settings: Settings) -> None:
+    """That its numbers were right when they were last compared is no news then."""
+    settings.WEIR_REDIS_URL = SecretStr("redis://127.0.0.1:1/0")
+    calls.forget()
+    try:
+        text, status = told()
+    finally:
+        calls.forget()
+    assert status == 1
+    assert ", Redis cannot be reached" in text
+    [said] = [line for line in text.splitlines() if line.startswith("! Redis ")]
+    assert "(Error 111 connecting to 127.0.0.1:1" in said
+    assert said.endswith("): unread numbers are counted row by row. -> start it, or correct WEIR_REDIS_URL")
 
 
 def rows_read() -> dict[str, int]:

@@ -25,6 +25,7 @@ def get_status(request: HttpRequest) -> schemas.Status:
         numbers=schemas.Numbers(**{name: numbers[name] for name in schemas.Numbers.model_fields}),
         messages=dict(found.messages),
         broker_error=found.broker_error,
+        redis_error=found.redis_error,
         processes=[
             schemas.Process(**{name: getattr(process, name) for name in schemas.Process.model_fields})
             for process in found.processes

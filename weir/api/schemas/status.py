@@ -75,5 +75,6 @@ class Status(Answer):
     numbers: Numbers
     messages: dict[str, int]
     broker_error: str
+    redis_error: str
     processes: list[Process]
     problems: list[NeedsAPerson]

@@ -110,7 +110,8 @@ def _counted(seen: Overview) -> str:
     if of.flushed_s is not None:
         flush = f"the last changes came from Redis to PostgreSQL {span(max(0.0, of.flushed_s))} ago"
     trust = {True: "Redis is trusted", False: "rows are counted until reconcile is through", None: "never reconciled"}
-    return f"{shown(of.doubts)} doubts, {flush}, {trust[of.trusted]}"
+    redis = "Redis cannot be reached" if seen.redis_error else trust[of.trusted]
+    return f"{shown(of.doubts)} doubts, {flush}, {redis}"
 
 
 def _once(seen: Overview) -> str:
@@ -132,6 +133,7 @@ def _as_data(seen: Overview, found: Sequence[PersonNeeded]) -> dict[str, object]
         "silent": [process.name for process in seen.processes if process.state == "silent"],
         "messages": dict(seen.messages),
         "broker_error": seen.broker_error or None,
+        "redis_error": seen.redis_error or None,
         "problems": _problems(found),
     }
 
