@@ -68,6 +68,9 @@ class Fetches(SettingsGroup):
         default=5 * 2**20,
         description="The largest body, also decompressed. A larger one fails its fetch.",
     )
+    WEIR_FETCH_MAX_REQUEST_BODY: Annotated[PositiveCount, Unit("bytes")] = Field(
+        default=2**20, description="The largest body of a request."
+    )
     WEIR_FETCH_KEEP_INCOMPLETE: Flag = Field(
         default=False,
         description="Keep what came of a body that is cut off, broken or too large. The fetch still fails; its column "

@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from uuid import UUID
 
 from weir.conf import settings
 from weir.ratelimit.pacing import Run
+from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
 from weir.workers.tracing import correlation
 
@@ -48,6 +50,13 @@ def echo(value: str) -> bytes:
     return b"" if is_odd else raw
 
 
+@dataclass(eq=False, slots=True)
+class HeldBody:
+    """The body of a request, in the memory of a fetcher until its job ends (fetcher/request_bodies.py)."""
+
+    content: bytes
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     """One claimed fetch: what to request, and when."""
@@ -76,6 +85,11 @@ class Job:
     site_headers: Mapping[str, str] = field(default_factory=dict)
     request_headers: Mapping[str, str] = field(default_factory=dict)
     has_left_origin: bool = False  # a redirect has led to another origin than that of the URL that was asked for
+    method: str = "GET"  # as it is sent
+    has_become_get: bool = False  # a redirect has turned another method into GET
+    body: HeldBody | None = None
+    idempotency_key: UUID | None = None
+    max_redirects: int = USUAL_REDIRECTS
 
     @property
     def named(self) -> dict[str, object]:
@@ -188,6 +202,7 @@ class FetchOutcome:
     hop_url: str | None = None
     hop_host: str | None = None
     has_left_origin: bool = False  # the redirect leads to another origin
+    has_become_get: bool = False  # the redirect turns the method into GET
     content: bytes | None = None
     incomplete: str = ""  # why `content` is not the whole body, or not what its headers say
     unchanged_from: int | None = None

@@ -54,10 +54,15 @@ class RequestedFetches(Sequence[Fetch]):
         return row
 
 
-def dedupe_key(url: str, *, on_done: str, revalidate: bool, headers: Mapping[str, str] | None = None) -> UUID:
-    """Return the dedupe key of a fetch: the same for the same URL as sent, `on_done`, `revalidate` and `headers`."""
-    given = "\n".join(sorted(f"{name.lower()}: {value}" for name, value in (headers or {}).items()))
-    text = f"{on_done}\n{revalidate}\n{url}" + (f"\n{given}" if given else "")  # none of them has a line break
+def dedupe_key(
+    url: str, *, on_done: str, revalidate: bool, headers: Mapping[str, str] | None = None, request: str = ""
+) -> UUID:
+    """Return the dedupe key of a fetch: the same for the same URL as sent, and all else that is given.
+
+    `request` tells the rest of the request from others (`GivenRequest.fingerprint`); it is empty for most.
+    """
+    given = sorted(f"{name.lower()}: {value}" for name, value in (headers or {}).items())
+    text = "\n".join([on_done, str(revalidate), url, *given, *([request] if request else ())])  # none has a line break
     return UUID(bytes=sha256(text.encode()).digest()[:16])
 
 

@@ -8,8 +8,7 @@ from django.db import connection, transaction
 
 from tests.integration.conftest import Message, StartPython
 from weir.workers import task_names
-from weir.workers.fetches import enqueue
-from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.enqueue import inserting, request_fetches
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.requested import RequestedFetches
 
@@ -48,7 +47,7 @@ def test_a_url_takes_few_bytes_beside_itself(way: str, most_b: int, start_python
 @pytest.fixture(params=[False, True], ids=["plain", "dedupe"])
 def asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Make three URLs count as very many; return the option of a way to ask."""
-    monkeypatch.setattr(enqueue, "KEPT", 2)
+    monkeypatch.setattr(inserting, "KEPT", 2)
     return {"dedupe": request.param}
 
 

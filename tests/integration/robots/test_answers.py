@@ -23,9 +23,9 @@ from tests.integration.robots.conftest import (
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS
 from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job
 from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile, RobotsState
 from weir.workers.fetches.robots import answers
 from weir.workers.fetches.robots.answers import AHEAD, UNREACHABLE_FOR
@@ -100,7 +100,7 @@ def test_a_site_in_trouble_is_asked_again_and_then_left_in_peace_for_a_while(sta
     assert since(file) == (timedelta(seconds=UNREACHABLE_FOR),) * 2
 
 
-@pytest.mark.parametrize(("goes_on", "most"), [("?{}", 1 + MAX_REDIRECTS), ("", 1)], ids=["ever on", "to itself"])
+@pytest.mark.parametrize(("goes_on", "most"), [("?{}", 1 + USUAL_REDIRECTS), ("", 1)], ids=["ever on", "to itself"])
 def test_a_robots_txt_that_redirects_for_ever_means_that_there_is_none(goes_on: str, most: int) -> None:
     """RFC 9309 (2.3.1.2): five redirects in a row are followed at least; it is not asked for again for that."""
     jobs, asked = [asked_for()], 0

@@ -17,7 +17,8 @@ USABLE: list[dict[str, str]] = [
 # What is refused, with a part of what is said.
 REFUSED: list[tuple[dict[Any, Any], str]] = [
     *(({name: "x"}, "belongs to the connection") for name in ("Host", "connection", "Content-Length", "TE", "Upgrade")),
-    *(({name: "x"}, "whole bodies") for name in ("Accept-Encoding", "Range")),
+    ({"Accept-Encoding": "x"}, "asks for the encodings"),
+    *(({name: "x"}, "belongs to one fetch") for name in ("If-Range", "Range")),
     ({"If-None-Match": '"x"'}, "pass revalidate=True"),
     ({"Proxy-Authorization": "x"}, "for a proxy"),
     ({"Authorization": "Bearer abc"}, "must name the secret of Authorization, not contain it"),

@@ -11,7 +11,6 @@ from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.backoff import LONGEST_S, backoff_s
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.results.outcomes import (
-    MAX_REDIRECTS,
     UNCOUNTED_EXPLAINED,
     UNCOUNTED_LOSSES,
     lost,
@@ -19,6 +18,7 @@ from weir.workers.fetches.fetcher.results.outcomes import (
 )
 from weir.workers.fetches.fetcher.results.outcomes import judge as judge_with
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Job, Snoozed
+from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
 
 CAP = 5 * 2**20
@@ -364,7 +364,7 @@ def test_redirects_in_a_circle_end() -> None:
         if outcome.hop_url is None:
             break
         url, hops = outcome.hop_url, hops + 1
-    assert hops == MAX_REDIRECTS == 10
+    assert hops == USUAL_REDIRECTS == 10
     assert (outcome.state, outcome.error) == (FetchState.FAILED, "more than 10 redirects, the last to /2")
 
 

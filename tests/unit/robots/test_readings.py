@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.fetches.addresses import Allowed
-from weir.workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, judge
+from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.jobs import Answer, Event, Failure, FetchOutcome, Flaw, Job
+from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState, RobotsState
 from weir.workers.fetches.robots.answers import RobotsReading, read
 from weir.workers.fetches.robots.rules import MAX_BYTES
@@ -71,8 +72,8 @@ def test_a_redirect_to_nowhere_is_no_error() -> None:
         answer(302, Location=b"mailto:kim@example.com"),
         answer(302, Location=b"ftp://site.example/robots.txt"),
         answer(302, Location=b"/" + b"a" * 9_000),
-        replace(answer(302, Location=b"/robots.txt"), job=replace(JOB, redirects=MAX_REDIRECTS)),
-        replace(answer(302, Location=b"https://b.example/"), job=replace(JOB, redirects=MAX_REDIRECTS)),
+        replace(answer(302, Location=b"/robots.txt"), job=replace(JOB, redirects=USUAL_REDIRECTS)),
+        replace(answer(302, Location=b"https://b.example/"), job=replace(JOB, redirects=USUAL_REDIRECTS)),
     ]:
         assert reading(event) == RobotsReading(state=RobotsState.ALLOWED), event
 

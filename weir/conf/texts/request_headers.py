@@ -7,7 +7,7 @@ the secrets.
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Final
 
 MOST_HEADERS: Final = 30
@@ -26,7 +26,8 @@ _LIKE_PLACEHOLDER: Final = re.compile(r"\{\s*secret", re.IGNORECASE)
 _SHAPES: Final = " or ".join(f"{{secret:NAME{f'|{name}' if name else ''}}}" for name in ENCODINGS)
 
 _CONNECTION: Final = "belongs to the connection, and Weir sets it"
-_BODY: Final = "Weir asks for whole bodies, in the encodings that it reads"
+_CODED: Final = "Weir asks for the encodings that it reads"
+_RANGE: Final = "it belongs to one fetch: pass it in the headers of request_fetch"
 _VALIDATOR: Final = "Weir sets it: pass revalidate=True"
 WHY_REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
@@ -36,17 +37,22 @@ WHY_REFUSED: Final[Mapping[str, str]] = {
         ),
         _CONNECTION,
     ),
-    **dict.fromkeys(("accept-encoding", "if-range", "range"), _BODY),
+    "accept-encoding": _CODED,
+    **dict.fromkeys(("if-range", "range"), _RANGE),
     **dict.fromkeys(("if-match", "if-modified-since", "if-none-match", "if-unmodified-since"), _VALIDATOR),
     "proxy-authorization": "it is for a proxy, and Weir connects to sites themselves",
 }  # fmt: skip
+OF_ONE_FETCH: Final = frozenset({"if-range", "range"})  # a fetch may have these, a site may not
 NEED_SECRET: Final = frozenset({"authorization"})  # a value without a placeholder would be stored as it is
 
 
-def usable_headers(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+def usable_headers(
+    headers: Mapping[str, str] | Iterable[tuple[str, str]], *, also: Container[str] = ()
+) -> dict[str, str]:
     """Return the headers as they are stored, without blanks around values. Their order is not kept.
 
-    Raises ValueError with a sentence that quotes no value, and TypeError for a name or a value that is no text.
+    `also` has names that are accepted here, although they are refused elsewhere. Raises ValueError with a sentence that
+    quotes no value, and TypeError for a name or a value that is no text.
     """
     pairs = list(_pairs(headers))
     if len(pairs) > MOST_HEADERS:
@@ -54,7 +60,7 @@ def usable_headers(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> di
     usable: dict[str, str] = {}
     for name, given in pairs:
         value = given.strip(" \t")
-        _check(name, value)
+        _check(name, value, also)
         if name.lower() in {each.lower() for each in usable}:
             raise ValueError(f"headers must have each header once, but {name} is there twice.")
         usable[name] = value
@@ -100,10 +106,10 @@ def _pairs(headers: object) -> Iterator[tuple[str, str]]:
                 raise TypeError("headers must map names to values, and both must be texts.")
 
 
-def _check(name: str, value: str) -> None:
+def _check(name: str, value: str, also: Container[str]) -> None:
     if not _NAME.fullmatch(name):
         raise ValueError("headers must have names of letters, digits and hyphens.")
-    if reason := WHY_REFUSED.get(name.lower()):
+    if (reason := WHY_REFUSED.get(name.lower())) and name.lower() not in also:
         raise ValueError(f"headers must not have {name}: {reason}.")
     if len(value) > LONGEST_VALUE or not _VALUE.fullmatch(value):
         raise ValueError(

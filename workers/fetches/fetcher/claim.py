@@ -9,6 +9,7 @@ from functools import partial
 from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from django.db import Error, connection
 
@@ -60,6 +61,10 @@ class ClaimedFetch(NamedTuple):
     site_headers: dict[str, str]
     request_headers: dict[str, str]
     has_left_origin: bool
+    method: str
+    has_become_get: bool
+    idempotency_key: UUID | None
+    max_redirects: int
 
 
 class Successor(NamedTuple):
@@ -81,6 +86,10 @@ class Successor(NamedTuple):
     site_headers: dict[str, str]
     request_headers: dict[str, str]
     has_left_origin: bool
+    method: str
+    has_become_get: bool
+    idempotency_key: UUID | None
+    max_redirects: int
 
 
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
@@ -140,6 +149,10 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 has_left_origin=row.has_left_origin,
                 site_headers=row.site_headers,
                 request_headers=row.request_headers,
+                method="GET" if row.has_become_get else row.method,
+                has_become_get=row.has_become_get,
+                idempotency_key=row.idempotency_key,
+                max_redirects=row.max_redirects,
             )
         )
     try:
@@ -208,6 +221,11 @@ def _following(job: Job, row: Successor) -> Job:
         has_left_origin=row.has_left_origin,
         site_headers=row.site_headers,
         request_headers=row.request_headers,
+        method="GET" if row.has_become_get else row.method,
+        has_become_get=row.has_become_get,
+        idempotency_key=row.idempotency_key,
+        max_redirects=row.max_redirects,
+        body=None,
     )
 
 

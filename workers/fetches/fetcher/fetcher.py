@@ -39,6 +39,7 @@ from weir.workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, FetcherP
 from weir.workers.fetches.fetcher.recall_watcher import RecallWatcher
 from weir.workers.fetches.fetcher.refusals.asked import Headers, asks_to_rest
 from weir.workers.fetches.fetcher.refusals.rests import SiteRest, ToldQuotas, rest_of
+from weir.workers.fetches.fetcher.request_bodies import RequestBodies
 from weir.workers.fetches.fetcher.results.writer import Writer
 from weir.workers.fetches.fetcher.successors import PassedOn
 from weir.workers.fetches.jobs import Event, Failure, HeldBytes, Job, Snoozed
@@ -75,6 +76,7 @@ class Fetcher:
         self._held = 0
         self._stopping = False
         self._robots_files = RobotsFiles()
+        self._bodies = RequestBodies()
         self._in_flight = InFlight()
         self._confirmation = Confirmation(asked_at=NEVER)
         self._loop = (uvloop or asyncio).new_event_loop()
@@ -115,7 +117,13 @@ class Fetcher:
         with spans.span("claim", {"weir.slots": len(slot_ids)}) as span:
             jobs = reconnecting(claim, slot_ids, self._confirmation)
             span.set_attributes({"weir.fetches": len(jobs)})
-            return robots_gate.admit(jobs, self._robots_files)
+            return self._admit(jobs)
+
+    def _admit(self, jobs: list[Job]) -> tuple[list[Job], list[Event]]:
+        """Return the jobs that may be requested, with their bodies, and the events of the others."""
+        allowed, turned_away = robots_gate.admit(jobs, self._robots_files)
+        admitted, waiting = self._bodies.admit(allowed)
+        return admitted, [*turned_away, *waiting]
 
     def stop_starting(self) -> None:
         """Give back the fetches whose requests have not been written. For a signal handler: returns immediately."""
@@ -206,7 +214,7 @@ class Fetcher:
         self._confirmation.asked_at = asked_at
 
     def _begin_successors(self, passed_on: Sequence[PassedOn]) -> None:
-        found = successors.look_up(passed_on, self._robots_files)
+        found = successors.look_up(passed_on, self._admit)
         self._free_room(-found.places)
         for event in found.events:
             self._writer.put(event)
@@ -223,6 +231,7 @@ class Fetcher:
         """Give the writer the event in which a job ended, however it ended: a claimed fetch is never dropped here."""
         held = self._in_flight.pop(task)
         job, stage = held.job, held.stage
+        self._bodies.free(job)
         was_written = stage is Stage.WRITTEN
         held.move(Stage.ENDED)
         if stage is Stage.PASSED_ON:

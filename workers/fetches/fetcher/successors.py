@@ -1,6 +1,6 @@
 """Successors: fetches that got the slots of cancelled fetches, which a fetcher held. For the claimer's thread."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -10,8 +10,6 @@ from django.db import Error
 from weir.logs.loggers import get_logger
 from weir.workers.fetches.fetcher.claim import reconnecting, successors_of
 from weir.workers.fetches.jobs import Event, Job, Snoozed
-from weir.workers.fetches.robots import gate as robots_gate
-from weir.workers.fetches.robots.files import RobotsFiles
 
 log = get_logger(__name__)
 
@@ -38,8 +36,11 @@ class Successors:
         return len(self.start) + len(self.events)
 
 
-def look_up(passed_on: Sequence[PassedOn], files: RobotsFiles) -> Successors:
-    """Look up the successors of these jobs in one statement; a successor whose slot was already used is given back."""
+def look_up(passed_on: Sequence[PassedOn], admit: Callable[[list[Job]], tuple[list[Job], list[Event]]]) -> Successors:
+    """Look up the successors of these jobs in one statement; a successor whose slot was already used is given back.
+
+    `admit` returns those that may be requested, and the events of the others.
+    """
     try:
         found = reconnecting(successors_of, [job for job, _ in passed_on])
     except Error:  # sweep takes the successors back when their leases end
@@ -49,5 +50,5 @@ def look_up(passed_on: Sequence[PassedOn], files: RobotsFiles) -> Successors:
     free = {job.slot_id for job, slot_is_free in passed_on if slot_is_free}
     used = [Snoozed(job=successor, slot_used=True) for successor, _ in found if successor.slot_id not in free]
     since = {successor.fetch_id: at for successor, at in found}
-    jobs, turned_away = robots_gate.admit([job for job, _ in found if job.slot_id in free], files)
+    jobs, turned_away = admit([job for job, _ in found if job.slot_id in free])
     return Successors(start=[(job, since[job.fetch_id]) for job in jobs], events=[*used, *turned_away])

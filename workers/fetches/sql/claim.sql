@@ -34,6 +34,7 @@ WITH found AS MATERIALIZED (
     FROM weir_fetches_fetch
     WHERE id = ANY(ARRAY(SELECT id FROM found))
         AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND (SELECT set_config('weir.sends_methods', 'on', true)) = 'on'  -- weir_fetches_keep_away lets `moved` pass
     ORDER BY id
     FOR NO KEY UPDATE
 ), named AS MATERIALIZED (
@@ -110,14 +111,16 @@ WITH found AS MATERIALIZED (
         NOT job.is_robots AND decided.obeys_robots AS obeys_robots,
         CASE WHEN job.is_robots THEN '{}' ELSE coalesce(decided.site_headers, '{}') END AS site_headers,
         CASE WHEN job.is_robots THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
-        job.has_left_origin, job.headers_key
+        job.has_left_origin, job.headers_key, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get,
+        job.idempotency_key, job.max_redirects
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
     slot_id, start_time, start_until, use_until, at_once, site_id, site,
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, is_silent, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
-    correlation_id, traceparent, first_url, losses, site_headers, request_headers, has_left_origin
+    correlation_id, traceparent, first_url, losses, site_headers, request_headers, has_left_origin,
+    method, has_become_get, idempotency_key, max_redirects
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

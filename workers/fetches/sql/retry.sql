@@ -22,7 +22,8 @@ WITH failed AS MATERIALIZED (
 ), moved AS (
     UPDATE weir_fetches_fetch AS job
     SET state = 'queued', hop_url = chosen.hop_url, has_left_origin = DEFAULT, site_id = chosen.site_id,
-        redirects = DEFAULT, attempts = DEFAULT, losses = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
+        redirects = DEFAULT, redirect_chain = NULL, has_become_get = DEFAULT,
+        attempts = DEFAULT, losses = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
         status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,
         etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, incomplete = DEFAULT, on_done_called_at = NULL,

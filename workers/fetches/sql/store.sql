@@ -15,12 +15,14 @@ WITH outcome AS MATERIALIZED (
         %(delay_s)b::float8[], %(error)b::text[], %(status_code)b::int[], %(headers)b::text[], %(etag)b::text[],
         %(last_modified)b::text[], %(lateness_ms)b::float8[], %(elapsed_ms)b::float8[], %(hop_url)b::text[],
         %(hop_site)b::bigint[], %(content)b::bytea[], %(unchanged_from)b::bigint[], %(incomplete)b::text[],
-        %(waits_for_robots)b::bool[], %(is_lost)b::bool[], %(has_left_origin)b::bool[]
+        %(waits_for_robots)b::bool[], %(is_lost)b::bool[], %(has_left_origin)b::bool[],
+        %(has_become_get)b::bool[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
-        hop_site, content, unchanged_from, incomplete, waits_for_robots, is_lost, has_left_origin
+        hop_site, content, unchanged_from, incomplete, waits_for_robots, is_lost, has_left_origin,
+        has_become_get
     )
 ), moved AS (
     UPDATE weir_fetches_fetch AS job
@@ -50,6 +52,10 @@ WITH outcome AS MATERIALIZED (
         last_modified = outcome.last_modified,
         hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
         has_left_origin = job.has_left_origin OR (outcome.has_left_origin AND outcome.hop_site IS NOT NULL),
+        has_become_get = job.redirects > 0 AND job.has_become_get OR (outcome.has_become_get AND outcome.hop_site IS NOT NULL),
+        redirect_chain = CASE WHEN outcome.hop_site IS NULL THEN job.redirect_chain ELSE
+            CASE WHEN job.redirects > 0 THEN coalesce(job.redirect_chain, '[]') ELSE '[]' END
+                || jsonb_build_array(jsonb_build_array(outcome.status_code, outcome.hop_url)) END,
         redirects = job.redirects + (outcome.hop_site IS NOT NULL)::int,
         site_id = coalesce(outcome.hop_site, job.site_id)
     -- True condition (docs/explanation/sql.md).

@@ -163,7 +163,8 @@ class Session:
         connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)
-            reader = AnswerReader(MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY)
+            most_body = MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY
+            reader = AnswerReader(most_body, has_body=attempt.job.method != "HEAD")
             await attempt.write_in_turn(connection, request, reader)
             return await self._answer(attempt, connection, reader)
         except ConnectionClosedEarly:

@@ -21,7 +21,7 @@ class OverBudget(Exception):
 
 def is_packed(answer: Answer) -> bool:
     """Return whether reading the body may take time."""
-    return bool(answer.body) and answer.status_code not in BODILESS and bool(_codings(answer))
+    return bool(answer.body) and not _is_bodiless(answer) and bool(_codings(answer))
 
 
 def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
@@ -30,7 +30,7 @@ def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | N
     Raises OverBudget if decompressing takes longer than `budget_s`. With a budget of 0, nothing is decompressed, and
     the body counts as cut off.
     """
-    if answer.status_code in BODILESS:
+    if _is_bodiless(answer):
         return Decoded(content=b"")
     if answer.job.is_robots:
         return _robots(answer, budget_s)
@@ -40,6 +40,10 @@ def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | N
     if found.flaw in ALL_THERE:
         return found
     return replace(found, content=found.content[:max_body] if keep else b"")
+
+
+def _is_bodiless(answer: Answer) -> bool:
+    return answer.status_code in BODILESS or answer.job.method == "HEAD"
 
 
 def _robots(answer: Answer, budget_s: float | None) -> Decoded:

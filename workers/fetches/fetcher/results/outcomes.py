@@ -4,25 +4,20 @@ The history recognises classes of failures by the errors that are written here (
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
 
 from weir.ratelimit.models import ALWAYS_REFUSING
 from weir.workers.backoff import LONGEST_S, backoff_s
-from weir.workers.fetches.addresses import AddressRefused, Allowed
+from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
 from weir.workers.fetches.fetcher.results.contents import ALL_THERE, content_of
 from weir.workers.fetches.fetcher.results.decoding import Decoded
+from weir.workers.fetches.fetcher.results.redirects import BEGINS_PLACEHOLDER, REDIRECTS, locations_of, redirected
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed, echo
 from weir.workers.fetches.models import FetchState
-from weir.workers.fetches.targets import InvalidTarget, keeps_origin, parse_target
 
-MAX_REDIRECTS = 10
-BEGINS_PLACEHOLDER = "{secret:"  # of a secret that was masked in a header of the answer (http/masking.py)
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that want a cookie first; fetches keep none"
 NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
@@ -70,8 +65,8 @@ def judge(
     )
     if error := _why_again(event, refuses=refuses):
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
-    if event.status_code in REDIRECTS and (locations := _location(event.headers)):
-        return _later(_redirected(outcome, job, locations, allowed), redirect_wait_s(event.headers, longest_wait_s))
+    if event.status_code in REDIRECTS and job.max_redirects and (locations := locations_of(event.headers)):
+        return redirected(outcome, job, locations, allowed, wait_s=redirect_wait_s(event.headers, longest_wait_s))
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     keep = keep and not job.is_robots
@@ -144,11 +139,12 @@ def _with_content(
 ) -> FetchOutcome:
     """Return the outcome with its content. A flaw changes how the fetch ends only if the body is what was asked for."""
     if answer.status_code not in WANTED or content.flaw in ALL_THERE:
-        is_well = content.flaw is Flaw.NONE  # if not, no validators are kept: the next fetch asks for the whole body
+        # If it is not well, no validators are kept: the next fetch asks for the whole body.
+        is_well = content.flaw is Flaw.NONE and answer.job.method == "GET"
         return replace(
             outcome,
             state=FetchState.DONE,
-            content=content.content,
+            content=None if answer.job.method == "HEAD" else content.content,
             incomplete=content.reason,
             etag=_validator(answer.headers, b"etag") if is_well else "",
             last_modified=_validator(answer.headers, b"last-modified") if is_well else "",
@@ -210,72 +206,6 @@ def _again(
     return replace(
         outcome, state=FetchState.FAILED, error=f"{outcome.error} (attempt {attempts + 1} of {max_attempts})"
     )
-
-
-def _redirected(outcome: FetchOutcome, job: Job, locations: Sequence[str], allowed: Allowed | None) -> FetchOutcome:
-    nowhere = replace(outcome, state=FetchState.FAILED, leads_nowhere=True)
-    if len(locations) > 1:  # browsers do not follow any of them, either
-        return replace(nowhere, error=f"redirected to {len(locations)} different places at once")
-    [location] = locations
-    if BEGINS_PLACEHOLDER in location:
-        said = "redirected to a URL that contains a secret of the request"
-        return replace(nowhere, error=said, log_error=said)
-    try:
-        target = parse_target(location, allowed, base=job.url)
-    except InvalidTarget as error:
-        is_forbidden = isinstance(error.__cause__, AddressRefused)  # a URL that the settings forbid
-        said = f"redirected to what is refused: {_without_url(error)}"
-        refused = replace(nowhere, error=f"redirected to {location!r}: {error}", log_error=said)
-        return replace(refused, leads_nowhere=not is_forbidden)
-    if target.url in (job.url, _first_target(job)):
-        back = "itself" if target.url == job.url else "where it began"
-        return replace(nowhere, error=f"redirected to {back}: {WANTS_A_COOKIE}")
-    if job.redirects >= MAX_REDIRECTS:
-        said = f"more than {MAX_REDIRECTS} redirects"
-        return replace(nowhere, error=f"{said}, the last to {location}", log_error=said)
-    return replace(
-        outcome,
-        attempted=False,
-        hop_url=target.url,
-        hop_host=target.host,
-        has_left_origin=not keeps_origin(job.url, target.url),
-    )
-
-
-def _first_target(job: Job) -> str:
-    """Return the URL that was sent first; empty if the fetch was not redirected, or its text is no longer a URL."""
-    try:
-        return parse_target(job.first_url).url if job.first_url else ""
-    except InvalidTarget:
-        return ""
-
-
-def _later(redirected: FetchOutcome, wait_s: float) -> FetchOutcome:
-    """Follow a redirect when its Retry-After is over; only this fetch waits."""
-    if redirected.state != FetchState.QUEUED or not wait_s:
-        return redirected
-    return replace(
-        redirected, delay_s=wait_s, error=f"its redirect asks to be followed in {wait_s:.0f} s (Retry-After)"
-    )
-
-
-def _without_url(error: InvalidTarget) -> str:
-    """Return the reason of a refusal as a log may hold it: what comes after a colon may quote the URL."""
-    return str(error).partition(": ")[0]
-
-
-def _location(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:
-    """Return the different places that the answer redirects to: none, one, or several, which cannot be followed."""
-    lines = (value.strip(b" \t") for name, value in headers if name.lower() == b"location")
-    return [_place(value) for value in dict.fromkeys(filter(None, lines))]
-
-
-def _place(raw: bytes) -> str:
-    """Decode a Location. Browsers and sites read bytes beyond ASCII in it as UTF-8."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
 
 
 def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:

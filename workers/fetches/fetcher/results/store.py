@@ -36,7 +36,7 @@ log = get_logger(__name__)
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
     "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "incomplete",
-    "waits_for_robots", "is_lost", "has_left_origin",
+    "waits_for_robots", "is_lost", "has_left_origin", "has_become_get",
 )  # fmt: skip
 DATABASE_RETRY_S = 1.0  # seconds between two attempts while the database is away
 SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions if a redirect leads to a new site

@@ -51,9 +51,12 @@ class Section(Enum):
 
 
 class AnswerReader:
-    """One answer, while it is read. `status_code`, `headers` and `body` have the parts that have come."""
+    """One answer, while it is read. `status_code`, `headers` and `body` have the parts that have come.
 
-    def __init__(self, most_body: int) -> None:
+    The answer to a HEAD has no body, whatever its head says of one: `has_body` is False.
+    """
+
+    def __init__(self, most_body: int, *, has_body: bool = True) -> None:
         self.section = Section.HEAD
         self.status_code = 0
         self.headers: list[tuple[bytes, bytes]] = []
@@ -64,6 +67,7 @@ class AnswerReader:
         self.has_begun = False  # a byte of the answer has come
         self.interims = 0  # interim answers that have come
         self.most_body = most_body
+        self._has_body = has_body
         self._unread = bytearray()  # bytes of a head that has not come whole
         self._heads = 0  # bytes of all heads that have come
         self._held_by_heads = 0
@@ -200,7 +204,7 @@ class AnswerReader:
                 raise AnswerTooLarge(f"the answer has more than {MOST_INTERIM} interim answers (1xx) before it")
             return
         if self.status_code <= SWITCHING:
-            raise NotHttp(f"the site answers {self.status_code:03}, which does not answer a GET")
+            raise NotHttp(f"the site answers {self.status_code:03}, which answers no request")
         self._until_end = True
         for field, value in self.headers:
             self._held_by_heads += len(field) + len(value) + A_LINE + AS_JSON * len(value.translate(None, _PLAIN))
@@ -209,9 +213,18 @@ class AnswerReader:
                 self._until_end, self.length = False, int(value.lstrip(b"0") or b"0")
             elif name == b"transfer-encoding" and value.lower().rstrip().endswith(b"chunked"):
                 self._until_end = False
+        if not self._has_body:
+            self.section, self.keeps_alive = Section.NOTHING, self._lets_go_on()
+            return
         self.section = Section.NOTHING if self._is_whole else Section.BODY
         # The end of the body is settled: what the trailers say about it no longer counts (RFC 9110, 6.5.1).
         self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_chunked_length=True)
+
+    def _lets_go_on(self) -> bool:
+        """Return whether an answer without a body keeps the connection: the parser asks for a length of the body."""
+        said = b",".join(value.lower() for name, value in self.headers if name.lower() == b"connection")
+        closes = b"close" in said or (self._parser.get_http_version() != "1.1" and b"keep-alive" not in said)
+        return not closes and not self._was_mended
 
     # --- bodies ---
 

@@ -1,4 +1,4 @@
-"""Requests: the bytes of a request in HTTP/1.1, made before its slot comes. Pure."""
+"""Requests: the head of a request in HTTP/1.1, made before its slot comes. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ class UnsendableRequest(ValueError):
         self.is_permanent = is_permanent
 
 
-def get_request(authority: str, target: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return a GET request for this target, which is sent unchanged, to this host (and port).
+def request_head(method: str, authority: str, target: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the head of a request for this target, which is sent unchanged, to this host (and port).
 
     Raises UnsendableRequest if the target, the host or a header has a character that is not allowed there.
     """
     if not _TARGET.fullmatch(target) or not _AUTHORITY.fullmatch(authority):
         raise UnsendableRequest("the URL has a character that cannot be sent")
-    lines = [f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n".encode("ascii")]
+    lines = [f"{method} {target} HTTP/1.1\r\nHost: {authority}\r\n".encode("ascii")]
     for field, value in headers:
         if not _NAME.fullmatch(field) or not _VALUE.fullmatch(value):
             raise UnsendableRequest(f"the URL's request has a header that cannot be sent: {field!r}")

@@ -1,6 +1,5 @@
-"""Fetch: one URL on its way from `queued` to a result or a stated failure. FetchBody: its body. RobotsFile."""
+"""Fetch: one URL on its way from `queued` to a result or a stated failure."""
 
-from datetime import timedelta
 from typing import ClassVar, Self
 
 from django.db import models
@@ -8,6 +7,8 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import MD5, Collate, Left, Now
 
 from weir.ratelimit.models import Site
+from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
+from weir.workers.fetches.models.bodies import FetchBody, RequestBody
 from weir.workers.tracing.rows import Traced
 
 LONGEST_TASK_NAME = 200  # characters
@@ -49,11 +50,22 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
 
 
 class Fetch(Traced):
-    """One URL to GET. Once accepted, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
+    """One URL to request. Once accepted, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
 
     url = models.TextField()
     hop_url = models.TextField(blank=True, help_text="what is requested: url as it is sent, or where redirects led")
+    method = models.CharField(max_length=6, default="GET", db_default="GET", help_text="as it was asked for")
+    has_become_get = models.BooleanField(default=False, db_default=False, help_text="by a redirect")
+    idempotency_key = models.UUIDField(
+        null=True, help_text="the Idempotency-Key of all attempts; NULL for GET, HEAD, and if request_headers has one"
+    )
     redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
+    redirect_chain = models.JSONField(
+        null=True, help_text="[status, URL] of each redirect: where it led; NULL without a redirect"
+    )
+    max_redirects = models.PositiveSmallIntegerField(
+        default=USUAL_REDIRECTS, db_default=USUAL_REDIRECTS, help_text="0: a redirect is the result"
+    )
     # No constraint: its check would lock the site's row in every transaction of web code that enqueues, and every
     # reservation waits for that row. The site of a fetch that has ended may be deleted; the site of a queued fetch may
     # be missing for a moment (maintenance/deleted_sites.py). It needs no index: weir_fetch_queue begins with it.
@@ -146,6 +158,10 @@ class Fetch(Traced):
                 condition=~Q(state=FetchState.FAILED) | ~Q(error=""), name="weir_fetch_failed_says_why"
             ),
             models.CheckConstraint(condition=Q(max_attempts__gte=1), name="weir_fetch_max_attempts_positive"),
+            models.CheckConstraint(condition=Q(method__in=METHODS), name="weir_fetch_method_known"),
+            models.CheckConstraint(
+                condition=Q(max_redirects__lte=MOST_REDIRECTS), name="weir_fetch_max_redirects_bounded"
+            ),
             # Enqueue with `dedupe`: one unfinished fetch for each key. A key is free again when its fetch ends.
             models.UniqueConstraint(
                 fields=["dedupe_key"],
@@ -242,59 +258,8 @@ class Fetch(Traced):
         body = FetchBody.objects.filter(fetch=self.unchanged_from_id or self.pk).first()
         return bytes(body.content) if body else None
 
-
-class FetchBody(models.Model):
-    """The body of a done fetch, decompressed. It is not in Fetch, so that the rows of the queue stay small."""
-
-    fetch = models.OneToOneField(Fetch, models.CASCADE, primary_key=True, related_name="body")
-    content = models.BinaryField()
-
-    def __str__(self) -> str:
-        return f"body of fetch {self.pk}"
-
-
-class RobotsState(models.TextChoices):
-    """What is known of the robots.txt of an origin."""
-
-    ALLOWED = "allowed"  # the origin has none (4xx, or a redirect to nowhere): everything may be fetched
-    RULES = "rules"
-    UNREACHABLE = "unreachable"  # 5xx, 429, no answer, ...: nothing may be fetched for now; `error` says why
-    FORBIDDEN = "forbidden"  # our settings forbid connecting to the origin; `error` says why
-
-
-class RobotsFile(models.Model):
-    """What the robots.txt of one origin said when it was last requested. Without a row, it is not known."""
-
-    origin = models.TextField(primary_key=True, help_text="scheme://host, with :port where not the default")
-    # As in Fetch: a constraint's check would lock the site's row.
-    site = models.ForeignKey(Site, models.PROTECT, db_constraint=False, db_index=False, help_text="the origin's site")
-    state = models.CharField(max_length=11, choices=RobotsState)
-    rules = models.TextField(blank=True, help_text="the text, at most 512 KiB of it")
-    crawl_delay = models.DurationField(null=True, help_text="the Crawl-delay that holds for Weir, at most a day")
-    error = models.TextField(blank=True, help_text="why it is unreachable or forbidden")
-    fetched_at = models.DateTimeField(db_default=Now())
-    refresh_at = models.DateTimeField(help_text="when it is asked for again, while it still counts")
-    expires_at = models.DateTimeField(help_text="when it no longer counts")
-
-    class Meta:
-        constraints: ClassVar = [
-            models.CheckConstraint(condition=Q(state__in=RobotsState.values), name="weir_robots_state_known"),
-            models.CheckConstraint(
-                condition=Q(state__in=[RobotsState.UNREACHABLE.value, RobotsState.FORBIDDEN.value]) ^ Q(error=""),
-                name="weir_robots_unreachable_says_why",
-            ),
-            models.CheckConstraint(
-                condition=Q(crawl_delay__isnull=True) | Q(crawl_delay__gt=timedelta(0)),
-                name="weir_robots_delay_positive",
-            ),
-            models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="weir_robots_refreshed_in_time"),
-        ]
-        indexes: ClassVar = [
-            # Crawl-delays: the longest one that still counts at a site.
-            models.Index(fields=["site", "expires_at"], name="weir_robots_of_site"),
-            # Purge: the robots.txt files that expired long ago.
-            models.Index(fields=["expires_at"], name="weir_robots_expired"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.origin}/robots.txt ({self.state})"
+    @property
+    def request_body(self) -> bytes | None:
+        """Return the body of the request; None without one."""
+        body = RequestBody.objects.filter(fetch=self.pk).first()
+        return bytes(body.content) if body else None

@@ -9,28 +9,26 @@
    the backlog flags of the sites are activated (backlog.py), and `on_done` is called for texts that are not URLs.
 """
 
-import json
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from uuid import UUID
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import transaction
 
-from weir.conf.texts.request_headers import usable_headers
 from weir.postgres.moments import in_utc
-from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import Allowed, allowed_by_settings
+from weir.workers.fetches.enqueue.given import Form, GivenRequest, given_request
+from weir.workers.fetches.enqueue.inserting import New, WantedFetch, queue_all, queue_once
+from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import Fetch
-from weir.workers.fetches.on_done.calls import Ended, call_on_done
+from weir.workers.fetches.on_done.calls import call_on_done
 from weir.workers.fetches.on_done.names import name_of
 from weir.workers.fetches.requested import RequestedFetches, dedupe_key
 from weir.workers.fetches.robots import files as robots_files
-from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
 from weir.workers.tracing import correlation, spans
 
@@ -40,54 +38,6 @@ if TYPE_CHECKING:
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
-KEPT = 5_000  # rows of 3 kB that a call keeps; of more fetches, only ids. Without `dedupe`, also the rows of one INSERT
-
-
-class WantedFetch(NamedTuple):
-    """What one text asks for: the columns that may differ between the fetches of a call."""
-
-    url: str
-    hop_url: str
-    site_id: int | None
-    error: str
-    dedupe_key: UUID | None
-
-
-class InsertedFetch(NamedTuple):
-    """What the database decided about a fetch; all None if none was inserted."""
-
-    id: int | None
-    state: str | None
-    created_at: datetime | None
-    not_before: datetime | None
-    finished_at: datetime | None
-
-
-ENQUEUE = Statement("enqueue", row=InsertedFetch, commits=False)
-
-
-class New:
-    """What workers are told, after the commit, about the new fetches of a call."""
-
-    def __init__(self) -> None:
-        self.sites: dict[str, int] = {}  # by origin
-        self.failed: list[Ended] = []  # fetches that name a task
-
-    def note(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> int:
-        """Record a new fetch; returns its id."""
-        fetch_id = cast("int", row.id)
-        if given.site_id is not None:
-            self.sites[origin_of(given.hop_url)] = given.site_id
-        elif common["on_done"]:
-            self.failed.append(Ended(fetch_id, common["on_done"], common["correlation_id"]))
-        return fetch_id
-
-    def add(self, given: WantedFetch, row: InsertedFetch, common: Mapping[str, Any]) -> Fetch:
-        """Record a new fetch; returns it as if read from the database: its times are from the database's clock."""
-        self.note(given, row, common)
-        fetch = Fetch(**given._asdict(), **common, **row._asdict())
-        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
-        return fetch
 
 
 def request_fetch(
@@ -99,6 +49,12 @@ def request_fetch(
     on_done: "str | Task[Any, Any] | None" = None,
     revalidate: bool = False,
     headers: Mapping[str, str] | None = None,
+    method: str = "GET",
+    body: bytes | None = None,
+    json: Any = None,  # noqa: ANN401  whatever json.dumps takes
+    form: Form | None = None,
+    repeatable: bool = False,
+    max_redirects: int = USUAL_REDIRECTS,
     dedupe: bool = False,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
@@ -110,6 +66,12 @@ def request_fetch(
         on_done=on_done,
         revalidate=revalidate,
         headers=headers,
+        method=method,
+        body=body,
+        json=json,
+        form=form,
+        repeatable=repeatable,
+        max_redirects=max_redirects,
         dedupe=dedupe,
     )
     return fetch
@@ -124,6 +86,12 @@ def request_fetches(
     on_done: "str | Task[Any, Any] | None" = None,
     revalidate: bool = False,
     headers: Mapping[str, str] | None = None,
+    method: str = "GET",
+    body: bytes | None = None,
+    json: Any = None,  # noqa: ANN401  whatever json.dumps takes
+    form: Form | None = None,
+    repeatable: bool = False,
+    max_redirects: int = USUAL_REDIRECTS,
     dedupe: bool = False,
 ) -> RequestedFetches:
     """Ask for many URLs in a few statements; returns their fetches, in the order of the URLs.
@@ -162,18 +130,32 @@ def request_fetches(
     if not 1 <= max_attempts <= MOST_ATTEMPTS:
         raise ValueError(f"max_attempts must be between 1 and {MOST_ATTEMPTS}, not {max_attempts}.")
     not_before = in_utc("not_before", not_before)
+    request = given_request(
+        method=method,
+        body=body,
+        json=json,
+        form=form,
+        repeatable=repeatable,
+        headers=headers,
+        revalidate=revalidate,
+        max_redirects=max_redirects,
+    )
+    if len(texts) > 1 and request.has_own_key:
+        raise ValueError("headers must have an Idempotency-Key only for one URL: leave it out, and each gets its own.")
     common: dict[str, Any] = {
         "priority": priority,
         "max_attempts": max_attempts,
         "on_done": name_of(on_done),
         "revalidate": revalidate,
         "correlation_id": correlation.current(),
-        "request_headers": usable_headers(headers or {}) or None,
+        "request_headers": request.request_headers,
+        "method": request.method,
+        "max_redirects": request.max_redirects,
     }
     with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
         common["traceparent"] = spans.traceparent()
-        wanted = _wanted(texts, common, dedupe=dedupe)
-        fetches, new = (_queue_once if dedupe else _queue_all)(wanted, not_before, common)
+        wanted = _wanted(texts, common, request, dedupe=dedupe)
+        fetches, new = (queue_once if dedupe else queue_all)(wanted, not_before, common, request)
     # Robust: by then the fetches are committed, and web code must not get an error. Sweep finds the fetches.
     transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
@@ -189,94 +171,29 @@ def _texts(urls: Iterable[str]) -> list[str]:
     return texts
 
 
-def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[WantedFetch]:
+def _wanted(texts: Sequence[str], common: dict[str, Any], request: GivenRequest, *, dedupe: bool) -> list[WantedFetch]:
     """Return the columns of each text's fetch, except those that all fetches of the call share."""
     allowed = allowed_by_settings()
     hosts: dict[str, str] = {}
     parsed = [_parsed(text, allowed, hosts) for text in texts]
     sites = sites_of(hosts.keys())
-    alike = {"on_done": common["on_done"], "revalidate": common["revalidate"], "headers": common["request_headers"]}
+    key_of = partial(
+        dedupe_key,
+        on_done=common["on_done"],
+        revalidate=common["revalidate"],
+        headers=request.request_headers,
+        request=request.fingerprint,
+    )
     return [
         WantedFetch(
             url=text if url else storable(text, STORED_LENGTH),
             hop_url=url,
             site_id=sites[host] if url else None,
             error=error,
-            dedupe_key=dedupe_key(url, **alike) if dedupe and url else None,
+            dedupe_key=key_of(url) if dedupe and url else None,
         )
         for text, (url, host, error) in zip(texts, parsed, strict=True)
     ]
-
-
-def _insert(
-    wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
-) -> Iterator[tuple[WantedFetch, InsertedFetch]]:
-    """Insert the fetches; yields each with what the database decided."""
-    parameters = {
-        "urls": [one.url for one in wanted],
-        "hop_urls": [one.hop_url for one in wanted],
-        "sites": [one.site_id for one in wanted],
-        "errors": [one.error for one in wanted],
-        "dedupe_keys": [one.dedupe_key for one in wanted],
-        "not_before": not_before,
-        **common,
-        "request_headers": common["request_headers"] and json.dumps(common["request_headers"]),
-    }
-    rows = ENQUEUE(**parameters)
-    return zip(wanted, rows, strict=True)
-
-
-def _queue_all(
-    wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
-) -> tuple[RequestedFetches, New]:
-    """Insert a fetch for each wanted one; returns the fetches, and the new ones, which are all of them."""
-    new = New()
-    if len(wanted) <= KEPT:
-        rows = [new.add(given, row, common) for given, row in _insert(wanted, not_before, common)]
-        return RequestedFetches.keeping(rows), new
-    ids = array("q")
-    with transaction.atomic():
-        for start in range(0, len(wanted), KEPT):
-            inserted = list(_insert(wanted[start : start + KEPT], not_before, common))
-            ids.extend(new.note(given, row, common) for given, row in inserted)
-    return RequestedFetches(ids), new
-
-
-def _queue_once(
-    wanted: Sequence[WantedFetch], not_before: datetime | None, common: dict[str, Any]
-) -> tuple[RequestedFetches, New]:
-    """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
-
-    1. Insert one fetch for each key, in the order of the keys. If an unfinished fetch has the key, none is inserted.
-    2. Look up those unfinished fetches, in a new snapshot: they may have been committed while step 1 waited for them.
-    3. If a fetch ended between steps 1 and 2, it is not found, and its key is free again. Then roll back and start
-       again: a transaction that holds keys and asks for a lower one could deadlock. In each round another fetch has
-       ended, so the number of rounds is limited.
-    """
-    firsts: dict[object, int] = {}
-    places = array("q", (firsts.setdefault(one.dedupe_key or place, place) for place, one in enumerate(wanted)))
-    distinct = [wanted[place] for place in firsts.values()]
-    is_kept = len(wanted) <= KEPT
-    while True:
-        new = New()
-        with transaction.atomic():
-            add: Callable[..., Fetch | int] = new.add if is_kept else new.note
-            inserted = _insert(distinct, not_before, common)
-            queued = [None if row.id is None else add(given, row, common) for given, row in inserted]
-            met = [given.dedupe_key for given, fetch in zip(distinct, queued, strict=True) if fetch is None]
-            unfinished = Fetch.objects.unfinished().filter(dedupe_key__in=met)
-            found: dict[Any, Fetch | int] = (
-                {fetch.dedupe_key: fetch for fetch in unfinished}
-                if is_kept
-                else dict(unfinished.values_list("dedupe_key", "pk"))
-            )
-            if len(found) == len(met):
-                break
-            transaction.set_rollback(True)
-    theirs = (fetch or found[given.dedupe_key] for given, fetch in zip(distinct, queued, strict=True))
-    of_place = dict(zip(firsts.values(), theirs, strict=True))
-    fetches: list[Any] = [of_place[place] for place in places]
-    return RequestedFetches.keeping(fetches) if is_kept else RequestedFetches(fetches), new
 
 
 def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str, str]:

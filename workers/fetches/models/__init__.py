@@ -1,0 +1,33 @@
+"""The models of fetches: Fetch, FetchBody, RequestBody and RobotsFile."""
+
+from weir.workers.fetches.models.bodies import FetchBody, RequestBody
+from weir.workers.fetches.models.fetch import (
+    ACTIVE,
+    FINAL,
+    HELD,
+    KEPT,
+    LONGEST_TASK_NAME,
+    NO_HEADERS,
+    URL_KEY,
+    Fetch,
+    FetchQuerySet,
+    FetchState,
+)
+from weir.workers.fetches.models.robots_file import RobotsFile, RobotsState
+
+__all__ = [
+    "ACTIVE",
+    "FINAL",
+    "HELD",
+    "KEPT",
+    "LONGEST_TASK_NAME",
+    "NO_HEADERS",
+    "URL_KEY",
+    "Fetch",
+    "FetchBody",
+    "FetchQuerySet",
+    "FetchState",
+    "RequestBody",
+    "RobotsFile",
+    "RobotsState",
+]
