@@ -30,6 +30,13 @@ def files(folder: str = ".") -> set[str]:
     return set(_git("ls-tree", "-r", "--name-only", commit(), folder).stdout.decode().splitlines())
 
 
+def text(path: str) -> str:
+    """Return the text of one of that version's files."""
+    shown = _git("show", f"{commit()}:{path}")
+    shown.check_returncode()
+    return shown.stdout.decode()
+
+
 def check_out(folder: Path) -> None:
     """Write that version's files to a folder."""
     archive = _git("archive", "--format=tar", commit())

@@ -90,6 +90,12 @@ class Job:
     body: HeldBody | None = None
     idempotency_key: UUID | None = None
     max_redirects: int = USUAL_REDIRECTS
+    was_sent: bool = False  # perhaps: an earlier request of it was written, or lost with a fetcher
+
+    @property
+    def is_last(self) -> bool:
+        """Return whether no attempt is left after this one."""
+        return self.attempts + 1 >= self.max_attempts
 
     @property
     def named(self) -> dict[str, object]:
@@ -154,7 +160,7 @@ class Failure:
     @property
     def is_last(self) -> bool:
         """Return whether no attempt is left."""
-        return self.permanent or self.job.attempts + 1 >= self.job.max_attempts
+        return self.permanent or self.job.is_last
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,6 +174,7 @@ class Snoozed:
     delay_s: float = 0.0  # the longest time that it waits for its robots.txt; it keeps its place in the queue
     reason: str = ""
     slot_used: bool = False  # true if a request was written in its slot, but no answer counts
+    lateness_ms: float | None = None  # of that request, if the site has closed the connection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,12 +9,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
-from weir.api.access import actor
+from weir.api.access import actor, token_of
 from weir.api.http.problems import (
     BUSY,
     IN_PROGRESS,
     INVALID,
     NOT_FOUND,
+    NOT_PERMITTED,
     OTHER_REQUEST,
     READ_ONLY,
     TOO_LATE,
@@ -43,6 +44,7 @@ from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.workers.cursors import BadCursor
 from weir.workers.fetches.actions import fetches
 from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.methods import SAFE
 from weir.workers.fetches.models import FINAL, Fetch
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
@@ -72,10 +74,13 @@ def post_fetches(request: HttpRequest, wanted: NewFetches, idempotency_key: str 
     """
 
     def ask() -> tuple[int, AcceptedFetches]:
-        options = wanted.model_dump(exclude={"urls"})
+        options = wanted.model_dump(exclude={"urls", "json_"}) | {"json": wanted.json_}
+        options["body"] = None if wanted.body is None else wanted.body.encode()
         if secrets_of(wanted.headers or {}):  # who may add fetches could send any secret to a host of their own
             raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
-        with refused(BUSY, SitesLocked), refused(INVALID, ValueError):
+        if wanted.method not in SAFE and scopes.SEND_FETCHES not in token_of(request).scopes:
+            raise Problem(NOT_PERMITTED, f"A {wanted.method} needs the scope {scopes.SEND_FETCHES}, too.")
+        with refused(BUSY, SitesLocked), refused(INVALID, ValueError, TypeError):
             found = request_fetches(wanted.urls, **options)
         return 202, AcceptedFetches.model_construct(fetches=[_accepted(fetch) for fetch in found])
 
@@ -107,7 +112,8 @@ def get_fetch(request: HttpRequest, fetch_id: Id, response: HttpResponse) -> Fet
         response.headers["Retry-After"] = str(_retry_after_s(row))
     steps = [Step(**asdict(step)) for step in way.steps]
     named = {name: value for name, value in row._asdict().items() if name in FetchDetails.model_fields}
-    return FetchDetails(**{**named, "headers": _pairs(row.headers), "steps": steps})
+    chain = [(status, url) for status, url in row.redirect_chain or ()]
+    return FetchDetails(**{**named, "headers": _pairs(row.headers), "redirect_chain": chain, "steps": steps})
 
 
 @operation(

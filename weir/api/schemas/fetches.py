@@ -1,18 +1,21 @@
 """The API's data about fetches."""
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
 
 from pydantic import Field
 
 from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Digits, Flag, Host, Moment, Next, Text, Why
 from weir.conf.texts.request_headers import MOST_HEADERS
 from weir.workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
+from weir.workers.fetches.methods import MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.reports.fetch_list import ROWS
 from weir.workers.fetches.targets import MAX_LENGTH
 
 MOST_URLS: Final = 1_000
 MOST_RETRIED: Final = 100_000
+Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 FetchState = Literal["queued", "reserved", "running", "done", "failed", "cancelled"]
 URL_FILTER: Final = "with * at its end: how URLs begin; without a scheme: a part of them"
 Url = Annotated[Text, Field(max_length=MAX_LENGTH)]
@@ -35,6 +38,18 @@ class NewFetches(Body):
     max_attempts: Annotated[Count, Field(ge=1, le=MOST_ATTEMPTS)] = 5
     revalidate: Annotated[Flag, Field(description="ask only whether the last good answer still holds")] = False
     headers: RequestHeaders | None = None
+    method: Annotated[
+        Method, Field(description="all but GET and HEAD take the scope `weir_fetches.send_fetch`, and `repeatable`")
+    ] = "GET"
+    body: Annotated[Text | None, Field(description="sent in UTF-8; at most one of `body`, `json` and `form`")] = None
+    json_: Annotated[Any, Field(alias="json", description="the body, sent as JSON")] = None
+    form: Annotated[dict[str, Text] | None, Field(description="the body, sent as a form")] = None
+    repeatable: Annotated[
+        Flag, Field(description="the request may be sent more than once, with the same Idempotency-Key")
+    ] = False
+    max_redirects: Annotated[Count, Field(ge=0, le=MOST_REDIRECTS, description="0: a redirect is the result")] = (
+        USUAL_REDIRECTS
+    )
     dedupe: Annotated[Flag, Field(description="a URL that has an unfinished fetch like this gets that one")] = False
 
 
@@ -117,8 +132,13 @@ class FetchDetails(Answer):
 
     id: int
     url: str
+    method: Method
+    request_body_bytes: int | None
+    idempotency_key: UUID | None
     hop_url: str
     redirects: int
+    redirect_chain: list[tuple[int, str]]  # the status of each redirect, and where it led
+    max_redirects: int
     state: FetchState
     site: str
     priority: int

@@ -11,6 +11,7 @@ from weir.workers.mail.actions import emails
 SEE_STATUS: Final = "weir_ops.view"
 SEE_FETCHES: Final = "weir_fetches.view_fetch"
 ADD_FETCHES: Final = "weir_fetches.add_fetch"
+SEND_FETCHES: Final = "weir_fetches.send_fetch"
 CHANGE_FETCHES: Final = fetches.MAY_CHANGE
 SEE_SITES: Final = "weir_ratelimit.view_site"
 CHANGE_SITES: Final = sites.MAY_CHANGE
@@ -27,6 +28,7 @@ SCOPES: Final[Mapping[str, str]] = {
     SEE_STATUS: "see what the overview shows",
     SEE_FETCHES: "see all fetches, with their answers",
     ADD_FETCHES: "ask for URLs",
+    SEND_FETCHES: "beside `weir_fetches.add_fetch`: POST, PUT, PATCH and DELETE, which change something at a site",
     CHANGE_FETCHES: "cancel and retry fetches",
     SEE_SITES: "see all sites",
     CHANGE_SITES: "create sites, change their rates, pause and resume them",

@@ -65,6 +65,7 @@ class ClaimedFetch(NamedTuple):
     has_become_get: bool
     idempotency_key: UUID | None
     max_redirects: int
+    was_sent: bool
 
 
 class Successor(NamedTuple):
@@ -90,6 +91,7 @@ class Successor(NamedTuple):
     has_become_get: bool
     idempotency_key: UUID | None
     max_redirects: int
+    was_sent: bool
 
 
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
@@ -153,6 +155,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 has_become_get=row.has_become_get,
                 idempotency_key=row.idempotency_key,
                 max_redirects=row.max_redirects,
+                was_sent=row.was_sent,
             )
         )
     try:
@@ -225,6 +228,7 @@ def _following(job: Job, row: Successor) -> Job:
         has_become_get=row.has_become_get,
         idempotency_key=row.idempotency_key,
         max_redirects=row.max_redirects,
+        was_sent=row.was_sent,
         body=None,
     )
 

@@ -66,7 +66,12 @@ def details(way: FetchWay) -> dict[str, object]:
         "url": fetch.url,
         "error": fetch.error,
         "target": fetch.hop_url or None,
+        "method": fetch.method,
+        "request_body_bytes": fetch.request_body_bytes,
+        "idempotency_key": fetch.idempotency_key and str(fetch.idempotency_key),
         "redirects": fetch.redirects,
+        "redirect_chain": fetch.redirect_chain or [],
+        "max_redirects": fetch.max_redirects,
         "site": fetch.site or None,
         "is_robots": fetch.is_robots,
         "priority": fetch.priority,
@@ -98,14 +103,19 @@ def as_text(way: FetchWay) -> str:
 
 
 def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
+    fetch = way.fetch
     yield "state", str(of["state"])
     yield "URL", str(of["url"])
     yield "target", f"{of['target']}" if of["target"] not in {None, of["url"]} else ""
-    yield "redirects", str(of["redirects"] or "")
+    yield "method", fetch.method if fetch.method != "GET" else ""
+    yield "request body", f"{fetch.request_body_bytes:,} bytes" if fetch.request_body_bytes else ""
+    yield "idempotency key", str(of["idempotency_key"] or "")
+    chain = ", ".join(f"{status} to {url}" for status, url in fetch.redirect_chain or ())
+    yield "redirects", chain or str(fetch.redirects or "")
     yield "what", ROBOTS if of["is_robots"] else ""
     yield "site", str(of["site"] or "")
     yield "priority", str(of["priority"])
-    yield "request headers", "; ".join(written_headers(way.fetch.request_headers or {}))
+    yield "request headers", "; ".join(written_headers(fetch.request_headers or {}))
     yield "attempts", f"{of['attempts']} of {of['max_attempts']}"
     for step in way.steps:
         yield step.kind, _step(step)

@@ -29,6 +29,13 @@ class Migration(migrations.Migration):
     dependencies = [("weir_fetches", "0005_request_headers")]
 
     operations = [
+        migrations.AlterModelOptions(
+            "fetch",
+            {
+                "verbose_name_plural": "fetches",
+                "permissions": [("send_fetch", "Can have sites asked with POST, PUT, PATCH and DELETE")],
+            },
+        ),
         migrations.AddField(
             "fetch",
             "method",

@@ -138,6 +138,7 @@ class Fetch(Traced):
 
     class Meta:
         verbose_name_plural = "fetches"
+        permissions: ClassVar = [("send_fetch", "Can have sites asked with POST, PUT, PATCH and DELETE")]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(state__in=FetchState.values), name="weir_fetch_state_known"),
             models.CheckConstraint(

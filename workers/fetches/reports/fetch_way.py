@@ -8,7 +8,8 @@ outcome is stored.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from weir.postgres.statements import Statement
 from weir.workers.fetches.models import FINAL, HELD, FetchState
@@ -28,6 +29,11 @@ class FetchOnItsWay(NamedTuple):
     priority: int
     attempts: int
     max_attempts: int
+    method: str
+    max_redirects: int
+    redirect_chain: list[list[Any]] | None  # [status, URL] of each redirect
+    idempotency_key: UUID | None
+    request_body_bytes: int | None
     status_code: int | None
     error: str
     request_headers: dict[str, str] | None

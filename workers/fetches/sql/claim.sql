@@ -112,7 +112,7 @@ WITH found AS MATERIALIZED (
         CASE WHEN job.is_robots THEN '{}' ELSE coalesce(decided.site_headers, '{}') END AS site_headers,
         CASE WHEN job.is_robots THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
         job.has_left_origin, job.headers_key, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get,
-        job.idempotency_key, job.max_redirects
+        job.idempotency_key, job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
@@ -120,7 +120,7 @@ SELECT
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, is_silent, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
     correlation_id, traceparent, first_url, losses, site_headers, request_headers, has_left_origin,
-    method, has_become_get, idempotency_key, max_redirects
+    method, has_become_get, idempotency_key, max_redirects, was_sent
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

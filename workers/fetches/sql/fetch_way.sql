@@ -3,7 +3,8 @@
 -- Row look-up (docs/explanation/sql.md).
 SELECT
     job.id, url, hop_url, redirects, state, coalesce(site.name, '') AS site, priority, attempts, max_attempts,
-    status_code, job.error, request_headers, job.headers, is_robots, job.created_at, not_before, due_since, started_at,
+    method, max_redirects, CASE WHEN redirects > 0 THEN redirect_chain END AS redirect_chain, idempotency_key,
+    octet_length(request.content) AS request_body_bytes, status_code, job.error, request_headers, job.headers, is_robots, job.created_at, not_before, due_since, started_at,
     job.finished_at, lateness_ms, elapsed_ms, on_done, on_done_called_at, on_done_again_at,
     unchanged_from_id AS unchanged_from, incomplete, correlation_id, coalesce(process.name, '') AS claimed_by,
     slot.start_time AS slot_at, slot.reserved_at, first.claimed_at,
@@ -21,6 +22,7 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS first ON true
 LEFT JOIN LATERAL (SELECT name FROM weir_processes_process WHERE id = job.claimed_by OFFSET 0) AS process ON true
+LEFT JOIN LATERAL (SELECT content FROM weir_fetches_requestbody WHERE fetch_id = job.id OFFSET 0) AS request ON true
 LEFT JOIN LATERAL (
     SELECT content FROM weir_fetches_fetchbody WHERE fetch_id = coalesce(job.unchanged_from_id, job.id) OFFSET 0
 ) AS body ON true

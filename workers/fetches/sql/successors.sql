@@ -10,7 +10,7 @@ SELECT
     CASE WHEN job.is_robots THEN '{}' ELSE coalesce(site.headers, '{}') END AS site_headers,
     CASE WHEN job.is_robots THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
     job.has_left_origin, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get, job.idempotency_key,
-    job.max_redirects
+    job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent
 FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
 CROSS JOIN LATERAL (
     SELECT * FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0

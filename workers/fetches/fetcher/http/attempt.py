@@ -27,7 +27,7 @@ from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import HeldJob, Stage
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.fetcher.wire.connection import HttpConnection
-from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job, longest_answer_s
+from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job, Snoozed, longest_answer_s
 
 SHORTEST_SLEEP = 0.001  # seconds
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, but which may not start yet
@@ -187,6 +187,11 @@ class Attempt:
             lateness_ms=lateness_ms,
             elapsed_ms=elapsed_ms,
         )
+
+    def as_spared(self) -> Snoozed:
+        """Return the event of a request that was written and is spared an attempt: the site closed the connection."""
+        lateness_ms, _ = self._times_ms()
+        return Snoozed(job=self.job, slot_used=True, lateness_ms=lateness_ms)
 
     def _has_room(self) -> bool:
         return self._shared.memory.has_room_for(self.job.site_id) and self._shared.unanswered.has_room_for(

@@ -197,7 +197,7 @@ class Session:
         self._shared.reachability.reached(Respect.ANSWER)
         self._answered(attempt.job, reader.status_code, attempt.headers_of(reader))
         if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt, connection):
-            return Snoozed(job=attempt.job, slot_used=True)
+            return attempt.as_spared()
         if cut is not None:
             return await self._cut(attempt, reader, cut)
         return attempt.as_answer(reader, Flaw.TOO_LARGE if reader.is_too_large else Flaw.NONE)
@@ -215,7 +215,7 @@ class Session:
         If the site only closed a kept connection, no attempt is counted.
         """
         is_spared = self._is_spared_closing(attempt, connection)
-        return Snoozed(job=attempt.job, slot_used=True) if is_spared else attempt.as_failure(NO_ANSWER)
+        return attempt.as_spared() if is_spared else attempt.as_failure(NO_ANSWER)
 
     def _is_spared_closing(self, attempt: Attempt, connection: HttpConnection) -> bool:
         """Record that the site gave up the connection as the request came; return whether no attempt is counted.

@@ -7,6 +7,8 @@ from weir.workers.fetches.fetcher.results.decoding import Decoded, codings, deco
 from weir.workers.fetches.jobs import Answer, Flaw
 from weir.workers.fetches.robots import rules
 
+PARTIAL: Final = 206
+UNASKED_PART: Final = "a part of the body, although the whole was asked for"
 BODILESS: Final = frozenset({204, 304})  # their headers describe the body of another answer (RFC 9110, 6.4.1)
 ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
 UNREADABLE: Final = frozenset({Flaw.CUT, Flaw.BROKEN})
@@ -40,6 +42,11 @@ def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | N
     if found.flaw in ALL_THERE:
         return found
     return replace(found, content=found.content[:max_body] if keep else b"")
+
+
+def is_unasked_part(answer: Answer) -> bool:
+    """Return whether only a part of the body was sent, and no part was asked for."""
+    return answer.status_code == PARTIAL and "range" not in map(str.lower, answer.job.request_headers)
 
 
 def _is_bodiless(answer: Answer) -> bool:
@@ -84,7 +91,12 @@ def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
 
 
 def _codings(answer: Answer) -> list[str]:
-    """Return the codings of the body in the order in which they were applied: transfer codings come last."""
+    """Return the codings of the body in the order in which they were applied: transfer codings come last.
+
+    A part of an encoded body cannot be decoded: it is kept as it came.
+    """
+    if answer.status_code == PARTIAL:
+        return []
     values = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"]
     transfer = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"transfer-encoding"]
     return (

@@ -12,13 +12,15 @@ from weir.ratelimit.models import ALWAYS_REFUSING
 from weir.workers.backoff import LONGEST_S, backoff_s
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
-from weir.workers.fetches.fetcher.results.contents import ALL_THERE, content_of
+from weir.workers.fetches.fetcher.results.contents import ALL_THERE, UNASKED_PART, content_of, is_unasked_part
 from weir.workers.fetches.fetcher.results.decoding import Decoded
 from weir.workers.fetches.fetcher.results.redirects import BEGINS_PLACEHOLDER, REDIRECTS, locations_of, redirected
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed, echo
+from weir.workers.fetches.methods import SAFE
 from weir.workers.fetches.models import FetchState
 
 NOT_MODIFIED = 304
+CONFLICT = 409  # also the answer to an Idempotency-Key whose first request still goes on
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
 UNCOUNTED_LOSSES = 10  # losses of a fetch that was not in hand; further ones count as attempts, so that it ends
@@ -145,7 +147,7 @@ def _with_content(
             outcome,
             state=FetchState.DONE,
             content=None if answer.job.method == "HEAD" else content.content,
-            incomplete=content.reason,
+            incomplete=content.reason or (UNASKED_PART if is_unasked_part(answer) else ""),
             etag=_validator(answer.headers, b"etag") if is_well else "",
             last_modified=_validator(answer.headers, b"last-modified") if is_well else "",
         )
@@ -176,7 +178,12 @@ def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchO
         return replace(outcome, slot_used=False, state=FetchState.FAILED, error=event.error)
     waits = event.delay_s > 0
     return replace(
-        outcome, slot_used=event.slot_used, delay_s=event.delay_s, waits_for_robots=waits, error=event.reason
+        outcome,
+        slot_used=event.slot_used,
+        lateness_ms=event.lateness_ms,
+        delay_s=event.delay_s,
+        waits_for_robots=waits,
+        error=event.reason,
     )
 
 
@@ -188,10 +195,13 @@ def _refuses(answer: Answer) -> bool:
 def _why_again(answer: Answer, *, refuses: bool) -> str:
     """Return why the answer may be different later: it is a 5xx, or a refusal (429 and more); otherwise empty.
 
+    So may a 409, if the site may have got the request before; but the last one is the answer.
     refusals/asked.py says what is a refusal. The time for which the site wants to be left alone does not become the
     delay of this fetch.
     """
-    said = f"the site answered {answer.status_code}"
+    said, job = f"the site answered {answer.status_code}", answer.job
+    if answer.status_code == CONFLICT and job.was_sent and job.method not in SAFE and not job.is_last:
+        return f"{said}: the request may still go on that it got before"
     if answer.status_code < SERVER_ERROR:
         return said if refuses else ""
     says_all = answer.status_code in ALWAYS_REFUSING or not refuses

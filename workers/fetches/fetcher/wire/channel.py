@@ -216,8 +216,10 @@ class Channel:
             self._unsent = self._unsent[self._socket.send(self._unsent) :]
         except (BlockingIOError, InterruptedError):
             return
-        except OSError as error:
-            self._ended(error)
+        except OSError:  # the site takes no more, and may have answered before: what is left to read says so
+            self._loop.remove_writer(self._socket)
+            while self.is_watched and self.read():
+                pass
             return
         if not self._unsent:
             self._loop.remove_writer(self._socket)

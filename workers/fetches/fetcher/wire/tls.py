@@ -84,7 +84,9 @@ class Tls:
 
     def write(self, text: bytes) -> bytes:
         """Return the bytes to send for this text."""
-        self._tls.write(text)
+        left = memoryview(text)
+        while left:
+            left = left[self._tls.write(left) :]
         return self._outgoing.read()
 
     def receive(self, data: memoryview) -> None:

@@ -14,10 +14,12 @@ from django.template.defaultfilters import pluralize
 from weir.workers import consumers, heartbeats
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.cli.arguments import at_least_one, header, seconds, whole_number
+from weir.workers.cli.arguments import at_least_one, from_zero, header, seconds, whole_number
 from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.management.bodies import body, form_field, json_body
 from weir.workers.fetches.management.screen import Screen, queueing, watching
 from weir.workers.fetches.management.turns import Turns
+from weir.workers.fetches.methods import METHODS, USUAL_REDIRECTS
 from weir.workers.fetches.reports.progress import EndedCount, FetchIds, Progress, endings, failures, progress
 
 CHUNK = 10_000  # URLs in one call of request_fetches
@@ -29,6 +31,9 @@ RANGES_SHOWN = 5
 STALLED_AFTER = 10.0  # seconds in which no fetch ends before the command looks for the cause
 FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of timeout(1)
 
+GIVEN = (
+    "priority", "max_attempts", "headers", "dedupe", "method", "body", "form", "repeatable", "max_redirects",
+)  # fmt: skip
 NEEDED = ("weir.ticks", "weir.fetch")  # queues
 STALLED = (
     "Nothing ended for a while, and no heartbeat came for minutes: does beat run? `make up` runs it beside all others, "
@@ -42,6 +47,7 @@ class Command(ExactCommand):
         "--file urls.txt --priority 10 --max-attempts 3",
         "- --json --timeout 10m < urls.txt",
         "--file urls.txt --no-wait",
+        "https://api.example.com/orders --method POST --repeatable --json-body @order.json",
     )
     help = (
         "Queue URLs, watch them being fetched at the rates of their sites, and say how they ended. "
@@ -71,6 +77,26 @@ class Command(ExactCommand):
             metavar="'NAME: VALUE'",
             help="a header of the requests, beside those of the site; repeat it for more",
         )
+        parser.add_argument(
+            "--method", type=str.upper, choices=METHODS, default="GET", help="of the requests (default GET)"
+        )
+        parser.add_argument(
+            "--repeatable",
+            action="store_true",
+            help="a POST, PUT, PATCH or DELETE may be sent more than once, with the same Idempotency-Key",
+        )
+        parser.add_argument("--body", metavar="TEXT|@FILE", type=body, help="the body of the requests")
+        parser.add_argument("--json-body", metavar="TEXT|@FILE", type=json_body, help="the body, checked to be JSON")
+        parser.add_argument(
+            "--form",
+            type=form_field,
+            action="append",
+            metavar="NAME=VALUE",
+            help="a field of a form, which is the body; repeat it for more",
+        )
+        parser.add_argument(
+            "--max-redirects", type=from_zero, default=USUAL_REDIRECTS, help="to follow; 0: a redirect is the result"
+        )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
         parser.add_argument(
             "--timeout", type=seconds, metavar="10m", help="stop watching after so long; the fetches go on"
@@ -85,7 +111,7 @@ class Command(ExactCommand):
                     _require_workers()
                     began_at = time.monotonic()
                 with Screen() as screen:
-                    given = {name: options[name] for name in ("priority", "max_attempts", "headers", "dedupe")}
+                    given = {name: options[name] for name in GIVEN} | {"json": options["json_body"]}
                     _queue(urls, ids, screen, **given)
                     if not options["no_wait"] and not self._watch(ids, screen, began_at, options["timeout"]):
                         status = TIMED_OUT
@@ -182,7 +208,7 @@ def _queue(urls: Iterable[str], ids: FetchIds, screen: Screen, **given: Any) -> 
     while chunk := list(islice(remaining, CHUNK)):
         try:
             fetches = request_fetches(chunk, **given)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise CommandError(str(error)) from error
         ids.add(fetch.pk for fetch in fetches)
         screen.show(queueing(ids.count))

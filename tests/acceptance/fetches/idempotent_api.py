@@ -1,0 +1,131 @@
+"""An API with idempotency keys, as draft-ietf-httpapi-idempotency-key-header-07 describes it, on a bad line.
+
+A request does its work once for each key. It is answered again from memory if it comes again, with 409 while the first
+one still goes on, with 422 if it is another one, with 400 if it has no key. Some requests are read and get no answer:
+the connection is closed before or after the work is done.
+"""
+
+import random
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+from demo.fakes.site_log import Arrival
+from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC
+from tests.integration.fetching import answering
+
+SLOW_S = 2.0  # how long the work of a slow request takes; it goes on when its connection is closed
+
+
+@dataclass
+class IdempotentApi:
+    """What the API knows: the work it has done, by key, and the requests it got."""
+
+    chance: random.Random
+    effects: Counter[str] = field(default_factory=Counter)  # by the text of a request, how often its work was done
+    by_key: dict[str, tuple[bytes, bytes]] = field(
+        default_factory=dict
+    )  # the request's body; the answer, once there is
+    arrivals: list[Arrival] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)  # 0: the connection was closed without an answer
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    address: str = ""
+
+    def answer(self, method: str, key: str, body: bytes) -> bytes:
+        """Do what the request asks for, and return the answer; empty if the connection is closed instead."""
+        with self.lock:
+            if not key:
+                return _reply(400, "no Idempotency-Key")
+            known = self.by_key.get(key)
+            if known is not None:
+                known_body, answer = known
+                if known_body != body:
+                    return _reply(422, "another request had this key")
+                return self._maybe(answer or _reply(409, "the first request still goes on"))
+            if self.chance.random() < 0.1:
+                return b"" if self.chance.random() < 0.5 else _reply(500, "not now")
+            self.by_key[key] = (body, b"")
+            is_slow = self.chance.random() < 0.1
+        if is_slow:
+            threading.Timer(SLOW_S, self._work, (method, key, body)).start()
+            return b""
+        return self._maybe(self._work(method, key, body))
+
+    def _work(self, method: str, key: str, body: bytes) -> bytes:
+        with self.lock:
+            self.effects[body.decode()] += 1
+            answer = _reply(201, f"{method} {len(self.effects)}")
+            self.by_key[key] = (body, answer)
+        return answer
+
+    def _maybe(self, answer: bytes) -> bytes:
+        return b"" if self.chance.random() < 0.2 else answer
+
+
+def _reply(status: int, text: str) -> bytes:
+    return f"HTTP/1.1 {status} Said\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()
+
+
+@contextmanager
+def running(address: str, seed: str) -> Iterator[IdempotentApi]:
+    """Let the API answer at this address, on a port of its own."""
+    api = IdempotentApi(random.Random(seed))  # noqa: S311  which requests it treats badly
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                place = 1
+                while answered := self._one(place):
+                    self.request.sendall(answered)
+                    place += 1
+
+        def _one(self, place: int) -> bytes:
+            """Read one request, and return its answer; empty at the end of the connection."""
+            data, at_ns = b"", 0
+            while b"\r\n\r\n" not in data or len(data) < _size(data):
+                read, ancillary, _, _ = self.request.recvmsg(65_536, socket.CMSG_SPACE(TIMESPEC.size))
+                if not read:
+                    return b""
+                at_ns = at_ns or _arrived_ns(ancillary)
+                data += read
+            head, _, body = data.partition(b"\r\n\r\n")
+            first, *lines = head.decode().split("\r\n")
+            fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+            method, path, _ = first.split(" ")
+            api.arrivals.append(Arrival(at_ns=at_ns, host=address, path=path, place=place))
+            answer = api.answer(method, fields.get("idempotency-key", ""), body)
+            with api.lock:
+                api.statuses[int(answer.split(b" ")[1]) if answer else 0] += 1
+            return answer
+
+    class Server(ThreadingTCPServer):
+        daemon_threads, block_on_close = True, False
+        request_queue_size = 128
+
+        def server_bind(self) -> None:
+            self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit it
+            super().server_bind()
+
+    with answering(Server((address, 0), Handler)) as server:
+        api.address = f"{address}:{server.server_address[1]}"
+        yield api
+        time.sleep(SLOW_S)  # for work that still goes on
+
+
+def _size(data: bytes) -> int:
+    head, _, _ = data.partition(b"\r\n\r\n")
+    length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+    return len(head) + 4 + int(length or b"0")
+
+
+def _arrived_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
+    for _, kind, data in ancillary:
+        if kind == SO_TIMESTAMPNS:
+            seconds, nanoseconds = TIMESPEC.unpack(data)
+            return int(seconds * 1_000_000_000 + nanoseconds)
+    raise AssertionError("the kernel gives each read a time")

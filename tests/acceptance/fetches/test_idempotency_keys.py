@@ -1,0 +1,69 @@
+"""Requests that change something, at an API with idempotency keys: each has its effect exactly once."""
+
+import os
+import random
+from contextlib import ExitStack
+
+import pytest
+
+from tests.acceptance.conftest import Cluster, all_ended, states, wait_for_progress
+from tests.acceptance.fetches.idempotent_api import IdempotentApi, running
+from tests.acceptance.judging import early
+from tests.waiting import wait_for
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import Fetch, FetchState
+
+KILLS = 60 if "WEIR_FAULTS" in os.environ else 3
+APIS = 8
+A_SECOND = 20  # requests to each API
+PROGRESS = 60  # fetches between two kills
+NAMES = ("fetcher-1", "fetcher-2")
+
+
+def requested(api: IdempotentApi, place: int, number: int) -> None:
+    """Ask for requests of three methods to an API, each with another body."""
+    for which, method in enumerate(("POST", "PATCH", "PUT")):
+        for count in range(number):
+            request_fetches(
+                [f"http://{api.address}/things"],
+                method=method,
+                json={"api": place, "method": which, "number": count},
+                repeatable=True,
+                max_attempts=1_000,
+            )
+
+
+@pytest.mark.faults
+def test_each_request_has_its_effect_exactly_once(cluster: Cluster) -> None:
+    """Fetchers are killed, and the API reads requests without an answer; it is asked again with the same key."""
+    chance = random.Random(os.environ.get("WEIR_FAULTS_SEED", "weir"))  # noqa: S311  which fetcher is killed
+    number = 10 + KILLS * PROGRESS // APIS // 3
+    cluster.start_together("ticks", "beat", *NAMES)
+    with ExitStack() as leaving:
+        apis = [leaving.enter_context(running(f"127.1.252.{place + 1}", f"api {place}")) for place in range(APIS)]
+        for place, api in enumerate(apis):
+            site_settings.set_rate(api.address, f"{A_SECOND}/s", obeys_robots=False)
+            requested(api, place, number)
+        for _ in range(KILLS):
+            wait_for_progress(PROGRESS, 60, f"requests to go on: {states()}")
+            killed = chance.choice(NAMES)
+            cluster.kill(killed)
+            cluster.start_together(killed)
+        wait_for(all_ended, 180, f"all to end: {states()}; {Fetch.objects.unfinished().values_list()[:3]}")
+
+    arrivals = [arrival for api in apis for arrival in api.arrivals]
+    statuses = sum((api.statuses for api in apis), start=apis[0].statuses.__class__())
+    intervals = {api.address.partition(":")[0]: 1 / A_SECOND for api in apis}
+    lost = sum(Fetch.objects.values_list("losses", flat=True))
+    print(f"\nfetches: {Fetch.objects.count()}  requests: {len(arrivals)}  {statuses}  lost: {lost}")
+    assert early(arrivals, intervals) == 0
+    assert states() == {FetchState.DONE: 3 * number * APIS}
+    assert set(Fetch.objects.values_list("status_code", flat=True)) == {201}
+    for api in apis:
+        assert len(api.effects) == 3 * number
+        assert set(api.effects.values()) == {1}, "each exactly once"
+        assert {str(key) for key in Fetch.objects.values_list("idempotency_key", flat=True)} >= set(api.by_key)
+    assert statuses.keys() <= {0, 201, 409, 500}, "no request came with the key of another one, and none without one"
+    assert statuses[409], "the API was asked again while its work went on"
+    assert statuses[0] > number, "many requests were read, and got no answer"
