@@ -106,16 +106,38 @@ def _wrong_fetches() -> Iterator[Bad]:
         "max_attempts": [0, -1, 32_768, "5", 5.5],
         "revalidate": ["yes", 1, None],
         "dedupe": ["true", 0, []],
+        "method": ["post", "TRACE", "", None, 1, "GET / HTTP/1.1\r\nX:"],
+        "repeatable": ["true", 1, None],
+        "max_redirects": [-1, 21, "1", True, None],
+        "body": ["text", 1, [], True],  # of a GET
+        "json": [0, {}, "text"],
+        "form": [{"a": "1"}, {"a": 1}, [["a", "1"]], "a=1"],
     }
     for name, wrong in values.items():
         for value in wrong:
             yield _post(f"{name} {value!r}", "/fetches", {"urls": [URL], name: value})
     for name, value in (("Host", "b.example"), ("A", "a\r\nb"), ("A", ""), ("", "a"), ("A", "{secret:A}"), ("A", 1)):
         yield _post(f"headers {name!r} {value!r}", "/fetches", {"urls": [URL], "headers": {name: value}})
+    for given in ({"body": "1"}, {"body": "1", "json": 1, "repeatable": True}, {"json": "\ud800", "repeatable": True}):
+        yield _post(f"POST {given!r}", "/fetches", {"urls": [URL], "method": "POST", **given})
+    many = {"urls": [URL] * 11, "method": "PUT", "repeatable": True, "body": "1"}
+    yield _post("a body for many", "/fetches", many)
     # Mass assignment: columns of the table, and what only web code may choose.
-    for name in ("id", "state", "site", "site_id", "error", "on_done", "status_code", "created_at", "hop_url", "token"):
+    for name in (
+        "id",
+        "state",
+        "site",
+        "site_id",
+        "error",
+        "on_done",
+        "status_code",
+        "created_at",
+        "hop_url",
+        "token",
+        "idempotency_key",
+    ):
         yield _post(f"assigns {name}", "/fetches", {"urls": [URL], name: "1"})
-    for name in ("is_robots", "lease_until", "slot_id", "correlation_id", "__class__", "", "urls\0"):
+    for name in ("is_robots", "idempotency_key", "lease_until", "slot_id", "correlation_id", "__class__", "", "urls\0"):
         yield _post(f"assigns {name!r}", "/fetches", {"urls": [URL], name: True})
 
 

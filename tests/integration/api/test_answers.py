@@ -73,6 +73,29 @@ def test_a_fetch_has_headers_of_its_own_that_name_no_secret(program: Program) ->
     assert (wrong.status_code, "belongs to the connection" in wrong.text) == (422, True)
 
 
+def test_a_program_needs_a_scope_to_change_something_at_a_site(world: World) -> None:
+    """Its headers may have the site's secrets. What it sends is the same as from web code."""
+    del world
+    wanted: dict[str, Any] = {
+        "urls": ["https://a.example/"],
+        "method": "PUT",
+        "json": {"a": [None]},
+        "repeatable": True,
+    }
+    adds = Program(token("weir_fetches.add_fetch", name="adds"))
+    refused = adds.call("POST", "/fetches", wanted)
+    assert (refused.status_code, "weir_fetches.send_fetch" in refused.text) == (403, True)
+    assert adds.call("POST", "/fetches", {"urls": ["https://a.example/"], "method": "HEAD"}).status_code == 202
+    sends = Program(token("weir_fetches.add_fetch", "weir_fetches.send_fetch", "weir_fetches.view_fetch"))
+    accepted = sends.call("POST", "/fetches", wanted).json()["fetches"][0]["id"]
+    fetch = Fetch.objects.get(pk=accepted)
+    assert (fetch.method, fetch.request_body) == ("PUT", b'{"a":[null]}')
+    shown = sends.call("GET", f"/fetches/{accepted}").json()
+    told = {name: shown[name] for name in ("method", "request_body_bytes", "idempotency_key", "redirect_chain")}
+    key = str(fetch.idempotency_key)
+    assert told == {"method": "PUT", "request_body_bytes": 12, "idempotency_key": key, "redirect_chain": []}
+
+
 def test_a_program_names_only_the_secrets_that_an_operator_has_named_for_the_site(program: Program) -> None:
     site_settings.set_rate(HOST, headers={"Authorization": "Bearer {secret:SHOP}"})
     any_version = {"If-Match": "*"}

@@ -23,6 +23,7 @@ from urllib.parse import quote, urljoin
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.db.models.functions import Now
 from django.test import override_settings
 from kombu.exceptions import OperationalError
 from structlog.testing import capture_logs
@@ -208,7 +209,7 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     # Answers
     **{
         status: lambda sites, status=status: Made(url=sites.page(f"/status/{status}"))  # type: ignore[misc]
-        for status in ("200", "204", "400", "401", "403", "404", "410", "500", "503")
+        for status in ("200", "204", "400", "401", "403", "404", "409", "410", "500", "503")
     },
     "304 to a request with validators": lambda sites: revalidated(
         sites.served(at.unless_changed(at.http(b"200 OK", b"page", b'ETag: "1"'), at.http(b"304 Not Modified")))
@@ -217,6 +218,18 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "a redirect": lambda sites: redirected(sites, sites.page("/ok")),
     "a redirect with a Retry-After": lambda sites: answering(
         sites, at.http(b"302 Found", b"", b"Location: /elsewhere", b"Retry-After: 30")
+    ),
+    "a redirect, with `max_redirects` of 0": lambda sites: Made(
+        url=redirected(sites, sites.page("/ok")).url, is_made_ready=lambda fetch: change(fetch, max_redirects=0)
+    ),
+    "206 that was not asked for": lambda sites: answering(sites, at.http(b"206 Partial Content", b"page")),
+    "409 to a PATCH that was perhaps sent before": lambda sites: Made(
+        url=sites.served(at.saying(at.http(b"409 Conflict"))),
+        is_made_ready=lambda fetch: change(fetch, method="PATCH", started_at=Now()),
+    ),
+    "a redirect of a PUT to another origin": lambda sites: Made(
+        url=sites.served(at.saying(at.http(b"307 Temporary Redirect", b"", b"Location: http://8.8.8.8/"))),
+        is_made_ready=lambda fetch: change(fetch, method="PUT"),
     ),
     "a redirect that names no target": lambda sites: answering(sites, at.http(b"302 Found")),
     "the eleventh redirect": lambda sites: Made(

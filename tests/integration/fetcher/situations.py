@@ -170,6 +170,7 @@ HEADERS = "the headers are larger than … bytes together"
 TOO_SLOW = "the connection took … s to open, longer than its slot could wait"
 
 NO_STATUS = "tests/unit/wire/test_answers.py::test_what_is_no_answer_says_why"
+BEFORE = "the site answered 409: the request may still go on that it got before"
 MARKED = "`incomplete` says why"
 
 TABLE: dict[str, list[Situation]] = {
@@ -344,9 +345,14 @@ TABLE: dict[str, list[Situation]] = {
             besides="due when that is over",
         ),
         _done("a redirect that names no target"),
+        _done("a redirect, with `max_redirects` of 0"),
+        _done("206 that was not asked for", besides=MARKED),
+        _done("409"),
+        _site("409 to a PATCH that was perhaps sent before", BEFORE, besides="the last is the answer"),
         _final("the eleventh redirect", "more than 10 redirects, the last to …"),
         _final("a redirect to where it was asked", "redirected to itself: …"),
         _final("a redirect back to where it began", "redirected to where it began: …"),
+        _final("a redirect of a PUT to another origin", "redirected to another origin, to which no PUT is sent: …"),
         _final("a redirect to two places", "redirected to 2 different places at once"),
         _final("a redirect to what is not fetched", "redirected to …: …"),
         _final("a redirect to a forbidden address", f"redirected to …: {FORBIDDEN}"),
@@ -401,8 +407,8 @@ TABLE: dict[str, list[Situation]] = {
             besides="with a slot of the target's site",
         ),
         _site("500, whose body is too large, cut off or broken", "the site answered 500"),
-        _site("101, for which nobody asked", "the site answers 101, which does not answer a GET", proof=NO_STATUS),
-        _site("a status below 100", "the site answers 0…, which does not answer a GET", proof=NO_STATUS),
+        _site("101, for which nobody asked", "the site answers 101, which answers no request", proof=NO_STATUS),
+        _site("a status below 100", "the site answers 0…, which answers no request", proof=NO_STATUS),
     ],
     "No whole answer": [
         _site("a new connection is closed without an answer", CLOSED),

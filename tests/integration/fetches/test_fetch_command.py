@@ -109,6 +109,40 @@ def test_headers_go_with_each_request() -> None:
     assert list(Fetch.objects.values_list("request_headers", flat=True)) == [{"Accept": "text/csv", "X": "1"}] * 2
 
 
+def test_a_method_and_a_body_go_with_each_request(tmp_path: Path) -> None:
+    """As a text, from a file, as JSON or as the fields of a form."""
+    file = tmp_path / "order"
+    file.write_bytes(b'{"a": 1} \xff')
+    for given in (
+        ("--body", "\u00e4"),
+        ("--body", f"@{file}"),
+        ("--json-body", '{"a": 1}'),
+        ("--form", "a=1=2", "--form", "b="),
+    ):
+        fetch("http://a.example/", "--method", "post", "--repeatable", "--no-wait", *given)
+    bodies = ["\u00e4".encode(), b'{"a": 1} \xff', b'{"a":1}', b"a=1%3D2&b="]
+    assert [found.request_body for found in Fetch.objects.order_by("pk")] == bodies
+    assert set(Fetch.objects.values_list("method", flat=True)) == {"POST"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--method", "POST"), "pass repeatable=True"),
+        (("--body", "1"), "A GET has no body"),
+        (("--body", "@/no/such/file"), "/no/such/file cannot be read: No such file or directory"),
+        (("--json-body", "{"), "must be JSON"),
+        (("--json-body", "null"), "must not be null"),
+        (("--form", "a"), "must be a field such as colour=blue, not 'a'"),
+        (("--max-redirects", "21"), "between 0 and 20"),
+    ],
+)
+def test_what_cannot_be_sent_queues_nothing(given: tuple[str, ...], said: str) -> None:
+    with pytest.raises(CommandError, match=re.escape(said)):
+        fetch("http://a.example/", "--no-wait", *given)
+    assert urls() == []
+
+
 def test_a_file_is_read_line_by_line(tmp_path: Path) -> None:
     """Blank lines, comments, spaces, a byte order mark and Windows line ends are not a part of the URLs."""
     file = tmp_path / "urls.txt"

@@ -56,6 +56,7 @@ router = Router(tags=["fetches"])
 BINARY: Final = "application/octet-stream"
 LONGEST_RETRY_S: Final = 3_600
 MOST_HEADERS: Final = 100
+MOST_WITH_BODY: Final = 10
 
 
 @operation(
@@ -76,6 +77,9 @@ def post_fetches(request: HttpRequest, wanted: NewFetches, idempotency_key: str 
     def ask() -> tuple[int, AcceptedFetches]:
         options = wanted.model_dump(exclude={"urls", "json_"}) | {"json": wanted.json_}
         options["body"] = None if wanted.body is None else wanted.body.encode()
+        has_body = any(options[name] is not None for name in ("body", "json", "form"))
+        if has_body and len(wanted.urls) > MOST_WITH_BODY:
+            raise Problem(INVALID, f"urls must be at most {MOST_WITH_BODY} if there is a body: it is stored for each.")
         if secrets_of(wanted.headers or {}):  # who may add fetches could send any secret to a host of their own
             raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
         if wanted.method not in SAFE and scopes.SEND_FETCHES not in token_of(request).scopes:

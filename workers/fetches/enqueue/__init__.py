@@ -105,14 +105,21 @@ def request_fetches(
     does, the fetch ends `done` with status 304, and its `content` is the earlier body.
     `headers` are headers of the request, by name; they replace those of the site (`set_rate`). `{secret:NAME}` in a
     value stands for a secret, which the fetcher puts there (weir.conf.secrets). Once a redirect has led to another
-    origin, none of them is sent but Accept, Accept-Language and User-Agent.
+    origin, none of them is sent but Accept, Accept-Language, Range, If-Range and User-Agent.
+
+    `method` is GET, HEAD, POST, PUT, PATCH or DELETE. The last four may have a body: `body` (bytes), `json` (what
+    json.dumps takes; None is no body) or `form` (texts by name, or pairs). `repeatable` says that the site can bear
+    such a request more than once: it is sent at least once, each time with the same Idempotency-Key, of the caller's
+    `headers` or of its own. No redirect takes it to another origin. `max_redirects` (0 to 20) bounds the redirects that
+    are followed; with 0, a redirect is the result.
 
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
-    asked for with `dedupe` too, and with the same `on_done`, `revalidate` and `headers`. This holds for any number of
+    asked for with `dedupe` too, and with the same `on_done`, `revalidate` and request. This holds for any number of
     concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
-    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, headers that no
+    outside 1 to 32,767, a method that is not `repeatable`, a request that cannot be sent as it is given or whose body is
+    larger than WEIR_FETCH_MAX_REQUEST_BODY, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, headers that no
     request may have, an `on_done` of more than 200 characters, or one that begins with the name of an installed app,
     which has no such task: a name of another service's task is accepted; TypeError for one text instead of many, an
     item that is not a text, and a `not_before`, `on_done` or header of another type; SitesLocked if other transactions
