@@ -116,6 +116,8 @@ BODIES: list[tuple[dict[str, Any], bytes, str | None]] = [
     ({"body": b"\0\xff"}, b"\0\xff", "application/octet-stream"),
     ({"body": b"<a/>", "headers": {"content-type": "text/xml"}}, b"<a/>", "text/xml"),
     ({"json": {}}, b"{}", "application/json"),
+    ({"json": False}, b"false", "application/json"),
+    ({"json": 0}, b"0", "application/json"),
     ({"json": ["\u00e4", None]}, '["\u00e4",null]'.encode(), "application/json"),
     ({"form": {"a": "1 2", "b": "&"}}, b"a=1+2&b=%26", "application/x-www-form-urlencoded"),
     ({"form": [("a", "1"), ("a", "\u00e4")]}, b"a=1&a=%C3%A4", "application/x-www-form-urlencoded"),
@@ -215,7 +217,7 @@ def test_only_a_get_is_a_result_that_another_is_asked_against(serving: Serving, 
 def test_a_part_of_a_body_is_asked_for(serving: Serving, fetcher: Fetcher) -> None:
     """Without an encoding, of which a part could not be read; 416 is an answer; a whole body is one, too."""
     part = Reply(status=206, headers={"Content-Range": "bytes 0-1/4", "Content-Encoding": "gzip"}, body=b"pa")
-    site = serving(part, part, Reply(status=416), Reply(), Reply())
+    site = serving(part, Reply(status=206), Reply(status=416), Reply(), Reply())
     asked_for = {"Range": "bytes=0-1", "If-Range": '"v1"'}
     found = asked(site, fetcher, headers=asked_for)
     assert (found.state, found.status_code, found.content, found.incomplete) == (FetchState.DONE, 206, b"pa", "")
@@ -247,11 +249,13 @@ def test_a_redirect_keeps_the_method_or_makes_it_a_get(serving: Serving, fetcher
     """With it goes the body, what describes it, and its key. Where it led is stored."""
     site = serving()
     for method in METHODS:
-        site.got, site.replies = [], [Reply(status=status, location="/to"), Reply()]
+        site.got = []
+        site.replies = [Reply(status=status, location="/then"), Reply(status=302, location="/to"), Reply()]
         given: dict[str, Any] = {} if method in SAFE else {"json": [1], "headers": {"Content-Language": "de", "X": "1"}}
         fetch = asked(site, fetcher, method=method, **given)
-        first, then = site.got
-        assert (first.method, then.method) == (method, BECOMES[status].get(method, method))
+        first, _, then = site.got
+        becomes = BECOMES[302].get(now := BECOMES[status].get(method, method), now)
+        assert [got.method for got in site.got] == [method, now, becomes]
         keeps = then.method == method
         assert then.body == (first.body if keeps else b"")
         for name in ("content-type", "content-language", "content-length", "idempotency-key"):
@@ -260,7 +264,7 @@ def test_a_redirect_keeps_the_method_or_makes_it_a_get(serving: Serving, fetcher
         assert (fetch.state, fetch.method, fetch.redirect_chain) == (
             FetchState.DONE,
             method,
-            [[status, site.url("/to")]],
+            [[status, site.url("/then")], [302, site.url("/to")]],
         )
 
 

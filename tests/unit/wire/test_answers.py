@@ -115,6 +115,29 @@ def test_a_control_character_is_a_blank_in_what_is_mended() -> None:
     assert len(reader.headers) == 2
 
 
+@pytest.mark.parametrize(
+    ("head", "after", "keeps_alive"),
+    [
+        (OK + b"Content-Length: 4\r\n\r\n", b"", True),
+        (OK + b"Content-Length: 0\r\n\r\n", b"", True),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"", True),
+        (OK + b"\r\n", b"", True),
+        (OK + b"Connection: Close\r\n\r\n", b"", False),
+        (b"HTTP/1.0 200 OK\r\n\r\n", b"", False),
+        (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n", b"", True),
+        (b"http/1.1 200 OK\r\n\r\n", b"", False),
+        (OK + b"Content-Length: 4\r\n\r\n", b"page", False),
+    ],
+)
+def test_the_answer_to_a_head_ends_with_its_head(head: bytes, after: bytes, keeps_alive: bool) -> None:
+    """Whatever it says of a body; a body that a site sends all the same spoils the connection."""
+    for pieces in ([head + after], [head[:9], head[9:], after]):
+        reader = AnswerReader(1_000, has_body=False)
+        for piece in filter(None, pieces):
+            reader.feed(memoryview(piece))
+        assert told(reader) == (200, b"", True, keeps_alive)
+
+
 def test_headers_come_as_they_were_sent() -> None:
     """In their order, with the case of their names, and with bytes that are not ASCII; those of trailers do not."""
     reader = read([OK + b"b: 1\r\nA:  \xe9 \r\nb: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: 1\r\n\r\n"])

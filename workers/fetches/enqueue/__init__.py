@@ -118,12 +118,12 @@ def request_fetches(
     concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
-    outside 1 to 32,767, a method that is not `repeatable`, a request that cannot be sent as it is given or whose body is
-    larger than WEIR_FETCH_MAX_REQUEST_BODY, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, headers that no
-    request may have, an `on_done` of more than 200 characters, or one that begins with the name of an installed app,
-    which has no such task: a name of another service's task is accepted; TypeError for one text instead of many, an
-    item that is not a text, and a `not_before`, `on_done` or header of another type; SitesLocked if other transactions
-    block the site of a new host for ten seconds. Nothing is stored then.
+    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, a method that is
+    not `repeatable`, a body larger than WEIR_FETCH_MAX_REQUEST_BODY, a request that cannot be sent as it is given, an
+    `on_done` of more than 200 characters, or one that begins with the name of an installed app, which has no such task:
+    a name of another service's task is accepted; TypeError for one text instead of many, an item that is not a text,
+    and a `not_before`, `on_done` or header of another type; SitesLocked if other transactions block the site of a new
+    host for ten seconds. Nothing is stored then.
 
     The site of a new host is committed immediately, on a connection of its own if a transaction is open, and stays even
     if that transaction rolls back: no caller waits for another caller's transaction.

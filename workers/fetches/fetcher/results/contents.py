@@ -46,7 +46,11 @@ def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | N
 
 def is_unasked_part(answer: Answer) -> bool:
     """Return whether only a part of the body was sent, and no part was asked for."""
-    return answer.status_code == PARTIAL and "range" not in map(str.lower, answer.job.request_headers)
+    return answer.status_code == PARTIAL and not _asks_for_part(answer)
+
+
+def _asks_for_part(answer: Answer) -> bool:
+    return "range" in map(str.lower, answer.job.request_headers)
 
 
 def _is_bodiless(answer: Answer) -> bool:
@@ -93,9 +97,9 @@ def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
 def _codings(answer: Answer) -> list[str]:
     """Return the codings of the body in the order in which they were applied: transfer codings come last.
 
-    A part of an encoded body cannot be decoded: it is kept as it came.
+    A part of an encoded body that was asked for cannot be decoded: it is kept as it came.
     """
-    if answer.status_code == PARTIAL:
+    if answer.status_code == PARTIAL and _asks_for_part(answer):
         return []
     values = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"]
     transfer = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"transfer-encoding"]
