@@ -181,6 +181,14 @@ def test_a_conflict_with_a_request_that_may_go_on_is_waited_for(
     assert (fetch.state, fetch.status_code, len(site.got)) == (FetchState.DONE, ends, most)
 
 
+def test_a_conflict_is_waited_for_after_a_closing_that_is_spared(serving: Serving, fetcher: Fetcher) -> None:
+    """The site closed a kept connection as the request came. No attempt was counted, but the site may have read it."""
+    site = serving(Reply(), None, Reply(status=409), Reply(status=201))
+    asked(site, fetcher)
+    fetch = asked(site, fetcher, method="POST", body=b"order", max_attempts=2)
+    assert (fetch.status_code, fetch.attempts, len(site.got)) == (201, 2, 4)
+
+
 def test_the_answer_to_a_head_has_no_body(serving: Serving, fetcher: Fetcher) -> None:
     """Whatever its headers say of one; they are stored, and the connection is kept."""
     said: tuple[dict[str, str], ...] = (

@@ -32,10 +32,23 @@ class Unbounded:
         return True
 
 
-MEMORY: ConnectionHolder = Unbounded()
+class Late:
+    """Memory that has no room for a while."""
+
+    def __init__(self) -> None:
+        self._has_room = False
+
+    def may_go_on(self, _reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+        if not self._has_room:
+            self._has_room = True
+            asyncio.get_running_loop().call_later(0.3, go_on)
+            return False
+        return True
 
 
-def outcome(serve: Callable[[socket.socket], None], *, tls: bool = False) -> tuple[AnswerReader, Exception | None, str]:
+def outcome(
+    serve: Callable[[socket.socket], None], *, tls: bool = False, memory: ConnectionHolder | None = None
+) -> tuple[AnswerReader, Exception | None, str]:
     """Send the request to a site that does this; returns its answer, how it failed, and the state afterwards."""
     authority = trustme.CA()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
@@ -57,7 +70,7 @@ def outcome(serve: Callable[[socket.socket], None], *, tls: bool = False) -> tup
             await connection.secure(Tls(ours, "127.0.0.1"), Handshakes(asyncio.get_running_loop()))
         connection.open()
         reader, error = AnswerReader(1_000), None
-        connection.send(connection.prepare(REQUEST), reader, MEMORY)
+        connection.send(connection.prepare(REQUEST), reader, memory or Unbounded())
         try:
             await asyncio.wait_for(connection.answer(), 20)
         except Exception as failed:  # noqa: BLE001  it is returned
@@ -126,6 +139,20 @@ def test_an_answer_before_the_whole_request_was_read_counts(serve: Callable[[soc
 
     reader, error, state = outcome(reads_a_little, tls=tls)
     assert (repr(error), reader.status_code, bytes(reader.body), state) == ("None", 413, b"no", "not kept")
+
+
+def test_an_answer_that_waits_for_memory_is_read_though_the_request_cannot_be_written() -> None:
+    """The site has answered, and reset the connection; the rest of its answer is there, and no more is taken."""
+
+    def serve(site: socket.socket) -> None:
+        site.recv(1_000)
+        site.sendall(TOO_LARGE[:-1])
+        time.sleep(0.1)  # for the client to begin its wait
+        site.sendall(TOO_LARGE[-1:])
+        site.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+
+    reader, error, _ = outcome(serve, memory=Late())
+    assert (repr(error), reader.status_code, bytes(reader.body)) == ("None", 413, b"no")
 
 
 @pytest.mark.parametrize("is_reset", [False, True])

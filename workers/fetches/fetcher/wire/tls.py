@@ -84,9 +84,7 @@ class Tls:
 
     def write(self, text: bytes) -> bytes:
         """Return the bytes to send for this text."""
-        left = memoryview(text)
-        while left:
-            left = left[self._tls.write(left) :]
+        self._tls.write(text)
         return self._outgoing.read()
 
     def receive(self, data: memoryview) -> None:
