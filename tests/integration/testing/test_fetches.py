@@ -54,6 +54,15 @@ def test_what_is_rolled_back_was_never_asked_for(fetches: CapturedFetches) -> No
     assert fetches.urls == []
 
 
+def test_a_request_that_changes_something_is_answered_as_any(fetches: CapturedFetches) -> None:
+    """A test sees what would be sent; a redirect with 303 makes it a GET."""
+    request_fetch(URL, method="PUT", json=[1], repeatable=True)
+    assert [(fetch.method, fetch.request_body) for fetch in fetches] == [("PUT", b"[1]")]
+    fetches.answer(URL, 303, headers={"Location": "/2"})
+    fetch = fetches.answer(URL, 201, b"made")
+    assert (fetch.state, fetch.content, fetch.redirect_chain) == (FetchState.DONE, b"made", [[303, f"{URL[:-1]}2"]])
+
+
 def test_an_answer_is_stored(fetches: CapturedFetches) -> None:
     asked = request_fetch(URL, on_done=ended)
     fetch = fetches.answer(URL, body={"price": "4.20"}, headers={"ETag": '"1"', "Content-Type": "application/json"})
