@@ -52,6 +52,8 @@ FETCHES: list[tuple[str, dict[str, Any]]] = [
     ("weir_fetch_done_has_status", {"state": FetchState.DONE, **ENDED}),
     ("weir_fetch_failed_says_why", {"state": FetchState.FAILED, "finished_at": NOW}),
     ("weir_fetch_max_attempts_positive", {"max_attempts": 0}),
+    ("weir_fetch_method_known", {"method": "TRACE"}),
+    ("weir_fetch_max_redirects_bounded", {"max_redirects": 21}),
 ]
 ROBOTS: list[tuple[str, dict[str, Any]]] = [
     ("weir_robots_state_known", {"state": "perhaps"}),
