@@ -1,0 +1,44 @@
+"""The bodies of requests, in the memory of a fetcher."""
+
+import pytest
+from pytest_django import Settings
+
+from tests.integration.conftest import claim
+from weir.ratelimit import site_settings
+from weir.workers.fetches.dispatch import dispatch
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.fetcher.request_bodies import NO_ROOM, RequestBodies
+from weir.workers.fetches.jobs import Snoozed
+from weir.workers.fetches.models import Fetch
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+
+def test_bodies_have_a_part_of_the_memory(settings: Settings) -> None:
+    """What has no room goes back to the queue, without an attempt; what has no body needs none."""
+    settings.WEIR_FETCH_MAX_MEMORY = 40
+    site_settings.set_rate("site.example", "10/s")
+    for body in (b"123456", None, b"7890", b"1", b"2345678"):
+        method = "GET" if body is None else "POST"
+        request_fetch("https://site.example/", method=method, body=body, repeatable=True)
+    assert dispatch() == 5
+    jobs = claim([*Fetch.objects.values_list("pk", flat=True)])
+    bodies = RequestBodies()
+    admitted, turned_away = bodies.admit(jobs)
+    assert [job.body and job.body.content for job in admitted] == [b"123456", None, b"7890"]
+    assert turned_away == [Snoozed(job=job, reason=NO_ROOM) for job in jobs[3:]]
+    for job in admitted:
+        bodies.free(job)
+    again, _ = bodies.admit(jobs[4:])
+    assert [job.body and job.body.content for job in again] == [b"2345678"]
+
+
+def test_a_body_for_which_there_is_never_room_goes_alone(settings: Settings) -> None:
+    settings.WEIR_FETCH_MAX_MEMORY = 4
+    site_settings.set_rate("site.example", "10/s")
+    for _ in range(2):
+        request_fetch("https://site.example/", method="POST", body=b"123", repeatable=True)
+    assert dispatch() == 2
+    bodies = RequestBodies()
+    admitted, turned_away = bodies.admit(claim([*Fetch.objects.values_list("pk", flat=True)]))
+    assert (len(admitted), len(turned_away)) == (1, 1)
