@@ -48,6 +48,9 @@ SCHEDULE: Final = (
         app="weir.workers.throttled",
     ),
     ScheduleEntry(
+        name="weir: keep watch", task=task_names.KEEP_WATCH, every=timedelta(seconds=1), app="weir.workers.watches"
+    ),
+    ScheduleEntry(
         name="weir: purge fetches",
         task=task_names.PURGE_FETCHES,
         every=timedelta(minutes=10),

@@ -12,6 +12,7 @@ SWEEP = "weir.fetches.sweep"
 PURGE_FETCHES = "weir.fetches.purge"
 PURGE_SLOTS = "weir.ratelimit.purge"
 PUBLISH_POSTPONED = "weir.throttled.publish_postponed"
+KEEP_WATCH = "weir.watches.keep_watch"
 FLUSH_UNREAD = "weir.unread.flush"
 RECONCILE_UNREAD = "weir.unread.reconcile"
 SETTLE_UNREAD = "weir.unread.settle"
@@ -33,6 +34,7 @@ TICKS = frozenset(
         PURGE_FETCHES,
         PURGE_SLOTS,
         PUBLISH_POSTPONED,
+        KEEP_WATCH,
         FLUSH_UNREAD,
         RECONCILE_UNREAD,
         SETTLE_UNREAD,

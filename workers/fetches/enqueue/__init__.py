@@ -164,7 +164,7 @@ def request_fetches(
         wanted = _wanted(texts, common, request, dedupe=dedupe)
         fetches, new = (queue_once if dedupe else queue_all)(wanted, not_before, common, request)
     # Robust: by then the fetches are committed, and web code must not get an error. Sweep finds the fetches.
-    transaction.on_commit(lambda: _tell_workers(new), robust=True)
+    transaction.on_commit(lambda: tell_workers(new), robust=True)
     return fetches
 
 
@@ -182,7 +182,7 @@ def _wanted(texts: Sequence[str], common: dict[str, Any], request: GivenRequest,
     """Return the columns of each text's fetch, except those that all fetches of the call share."""
     allowed = allowed_by_settings()
     hosts: dict[str, str] = {}
-    parsed = [_parsed(text, allowed, hosts) for text in texts]
+    read = [parsed(text, allowed, hosts) for text in texts]
     sites = sites_of(hosts.keys())
     key_of = partial(
         dedupe_key,
@@ -199,11 +199,11 @@ def _wanted(texts: Sequence[str], common: dict[str, Any], request: GivenRequest,
             error=error,
             dedupe_key=key_of(url) if dedupe and url else None,
         )
-        for text, (url, host, error) in zip(texts, parsed, strict=True)
+        for text, (url, host, error) in zip(texts, read, strict=True)
     ]
 
 
-def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str, str]:
+def parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str, str]:
     """Return the URL that is sent, its host, and no error; or an empty URL and host, and why no URL is sent.
 
     There may be millions of texts: a URL that equals its text shares that string, and equal hosts share one string.
@@ -215,7 +215,7 @@ def _parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, st
     return text if text == target.url else target.url, hosts.setdefault(target.host, target.host), ""
 
 
-def _tell_workers(new: New) -> None:
+def tell_workers(new: New) -> None:
     """Do what follows the caller's commit: step 3 of the module's head."""
     robots_files.ask(new.sites)
     backlog.activate(new.sites.values())

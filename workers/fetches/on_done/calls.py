@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from django.db.models.functions import Now
 
-from weir.workers import broker_link
+from weir.workers import broker_link, task_names
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.on_done.unknown import HEADER
 from weir.workers.publish import call
@@ -41,9 +41,10 @@ def call_on_done(ended: Iterable[Ended]) -> None:
     """Publish the task of each fetch, under the fetch's correlation id, and record the calls that the broker accepted.
 
     Stops at the first call that the broker does not accept, so a broker that hangs costs the caller one time-out.
-    `call_overdue` repeats the rest.
+    `call_overdue` repeats the rest. The fetches of watches are left to the tick that judges them (watched.py).
     """
-    called = [each.fetch for each in takewhile(_call, ended)]
+    calls = (each for each in ended if each.on_done != task_names.KEEP_WATCH)
+    called = [each.fetch for each in takewhile(_call, calls)]
     if called:
         # Fetches that were retried meanwhile are not updated: their next end needs a call of its own.
         Fetch.objects.filter(pk__in=called, finished_at__isnull=False).update(on_done_called_at=Now())
@@ -59,6 +60,7 @@ def call_overdue() -> int:
     overdue = list(
         Fetch.objects.filter(finished_at__lt=Now() - OVERDUE, on_done_called_at__isnull=True)
         .exclude(on_done="")
+        .exclude(on_done=task_names.KEEP_WATCH)
         .order_by("finished_at")
         .values_list(*COLUMNS)[:BATCH]
     )

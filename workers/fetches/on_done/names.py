@@ -16,21 +16,24 @@ from weir.workers.fetches.models import LONGEST_TASK_NAME
 log = get_logger(__name__)
 
 
-def name_of(on_done: object) -> str:
-    """Return the name of the task to call at the end; empty without one. Raises ValueError and TypeError."""
+def name_of(on_done: object, parameter: str = "on_done") -> str:
+    """Return the name of the task to call at the end; empty without one. Raises ValueError and TypeError.
+
+    `parameter` is what messages call it.
+    """
     name = on_done.name if isinstance(on_done, Task) else on_done or ""
     if not isinstance(name, str):
-        raise TypeError(f"on_done must be a Celery task or its name, not {on_done!r}.")
+        raise TypeError(f"{parameter} must be a Celery task or its name, not {on_done!r}.")
     if len(name) > LONGEST_TASK_NAME:
-        raise ValueError(f"on_done must be of at most {LONGEST_TASK_NAME} characters, not {len(name)}: {name!r}.")
+        raise ValueError(f"{parameter} must be of at most {LONGEST_TASK_NAME} characters, not {len(name)}: {name!r}.")
     if not name.isprintable():
-        raise ValueError(f"on_done must be the name of a task, without control characters: {name!r}.")
+        raise ValueError(f"{parameter} must be the name of a task, without control characters: {name!r}.")
     if isinstance(on_done, str) and on_done:
-        _refuse_misspelt(name)
+        _refuse_misspelt(name, parameter)
     return name
 
 
-def _refuse_misspelt(name: str) -> None:
+def _refuse_misspelt(name: str, parameter: str) -> None:
     """Raise ValueError if the name belongs to an installed app whose tasks are loaded here, and none has this name.
 
     Any other name is accepted: it may be a task of another service's, which only its workers know. The modules of the
@@ -45,7 +48,7 @@ def _refuse_misspelt(name: str) -> None:
     if f"{owner}.tasks" not in sys.modules or _may_be_loaded_elsewhere(name.rpartition(".")[0]):
         return
     raise ValueError(
-        f"on_done names a task {name!r}, which the app {owner} does not have.{did_you_mean(name, app.tasks)} "
+        f"{parameter} names a task {name!r}, which the app {owner} does not have.{did_you_mean(name, app.tasks)} "
         "Celery finds tasks in an app's tasks.py, and in the modules of CELERY_IMPORTS."
     )
 

@@ -1,0 +1,257 @@
+"""A watch: one row for each key, whose page is asked for when it is due, and which calls for what has changed."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from celery import shared_task
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from weir.testing import CapturedFetches, captured_fetches
+from weir.workers.fetches import watched
+from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.on_done.calls import call_overdue
+from weir.workers.fetches.retrying import retry_failed
+from weir.workers.watches import asking, judging
+from weir.workers.watches.models import Watch
+from weir.workers.watches.watching import unwatch, watch, watch_many
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+URL = "https://a.example/prices"
+HOUR = timedelta(hours=1)
+told: list[int] = []
+
+
+@shared_task(name="tests.page_changed")
+def page_changed(fetch_id: int) -> None:
+    """Note the call."""
+    told.append(fetch_id)
+
+
+@pytest.fixture
+def fetches() -> Iterator[CapturedFetches]:
+    """Return what is asked for."""
+    told.clear()
+    with captured_fetches() as found:
+        yield found
+
+
+def ask() -> Fetch:
+    """Make all watches due, and ask; returns the newest fetch."""
+    Watch.objects.update(next_at=Now())
+    asking.ask_due()
+    return Fetch.objects.latest("pk")
+
+
+def times(host: str = "a.example") -> list[datetime]:
+    """Return when the watches of a host are due, in order."""
+    found = Watch.objects.filter(host=host, next_at__isnull=False).order_by("next_at")
+    return [row.next_at for row in found if row.next_at]
+
+
+def came(fetches: CapturedFetches, body: str, status: int = 200, **headers: str) -> Fetch:
+    """Ask, answer, and judge the answer; returns the fetch."""
+    fetch = fetches.answer(ask(), status, body, headers=headers)
+    assert judging.judge_ended() == 1
+    return fetch
+
+
+def test_a_change_is_told_and_nothing_else(fetches: CapturedFetches) -> None:
+    """Neither the first body, nor the same one again, nor a 404, nor the old body after it."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    came(fetches, "1")
+    came(fetches, "1")
+    came(fetches, "gone", 404)
+    failing = Watch.objects.get()
+    assert (failing.error, failing.failing_since is None) == ("the site answered 404", False)
+    came(fetches, "1")
+    assert told == []
+    changed = came(fetches, "2")
+    assert told == [changed.pk]
+    row = Watch.objects.of_fetch(changed.pk).get()
+    assert (row.changes, row.error, row.failing_since, row.changed_at) == (1, "", None, changed.finished_at)
+    assert Fetch.objects.get(pk=changed.pk).on_done == page_changed.name
+    came(fetches, "1")
+    assert len(told) == 2
+
+
+def test_the_first_body_is_told_if_that_is_asked_for(fetches: CapturedFetches) -> None:
+    watch(URL, every=HOUR, on_change=page_changed, tell_first=True)
+    first = came(fetches, "1")
+    came(fetches, "1")
+    assert (told, Watch.objects.get().changes) == ([first.pk], 0)
+
+
+def test_not_modified_is_no_change(fetches: CapturedFetches) -> None:
+    """A redirect is followed on the way; a 304 keeps the body that it refers to."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    first = came(fetches, "1", ETag='"1"')
+    again = came(fetches, "", 304)
+    assert (again.unchanged_from_id, again.content, told) == (first.pk, b"1", [])
+
+
+def test_a_body_that_another_fetch_brought_is_told(fetches: CapturedFetches) -> None:
+    """The site says 304 about a body that this watch has not seen."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    came(fetches, "1", ETag='"1"')
+    fetches.answer(request_fetch(URL, revalidate=True), 200, "2", headers={"ETag": '"2"'})
+    changed = came(fetches, "", 304)
+    assert (told, changed.content) == ([changed.pk], b"2")
+
+
+def test_at_most_one_fetch_of_a_watch_is_unfinished(fetches: CapturedFetches) -> None:
+    """However often it is due; once the fetch ends, it is asked for once, not for each period that was missed."""
+    watch(URL, every=HOUR)
+    for _ in range(3):
+        first = ask()
+    assert len(fetches) == 1
+    assert times()[0] > first.created_at
+    fetches.answer(first, 200, "1")
+    judging.judge_ended()
+    Watch.objects.update(next_at=Now() - 100 * HOUR)
+    asking.ask_due()
+    asking.ask_due()
+    assert len(fetches) == 2
+
+
+def test_a_failed_fetch_that_is_retried_stays_the_only_one(fetches: CapturedFetches) -> None:
+    """It is judged again at its new end."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    came(fetches, "1")
+    failed = fetches.fail(ask(), "no answer in time")
+    assert judging.judge_ended() == 1
+    assert Watch.objects.get().error == "no answer in time"
+    retry_failed(Fetch.objects.filter(pk=failed.pk))
+    ask()
+    assert Fetch.objects.unfinished().count() == 1
+    fetches.answer(Fetch.objects.unfinished().get(), 200, "2")
+    judging.judge_ended()
+    assert (told, Watch.objects.get().error) == ([failed.pk], "")
+
+
+def test_a_second_call_changes_the_watch(fetches: CapturedFetches) -> None:
+    """A call that says the same writes nothing. Another page's body is the first one of the watch."""
+    first = watch(URL, every=HOUR, key="prices")
+    assert watch_many({"prices": URL}, every=HOUR) == 0
+    came(fetches, "1")
+    second = watch("https://b.example/", every=2 * HOUR, key="prices", on_change=page_changed)
+    assert (second.pk, second.url, second.period, second.body_hash) == (first.pk, "https://b.example/", 2 * HOUR, None)
+    came(fetches, "2")
+    assert told == []
+
+
+def test_what_a_fetch_brought_from_before_the_change_is_not_compared(fetches: CapturedFetches) -> None:
+    watch(URL, every=HOUR, key="prices", on_change=page_changed)
+    old = ask()
+    watch("https://b.example/", every=HOUR, key="prices", on_change=page_changed)
+    fetches.answer(old, 200, "of the old page")
+    assert judging.judge_ended() == 1
+    assert Watch.objects.get().body_hash is None
+
+
+def test_a_watch_that_is_removed_calls_nothing(fetches: CapturedFetches) -> None:
+    watch(URL, every=HOUR, on_change=page_changed)
+    came(fetches, "1")
+    last = ask()
+    assert (unwatch("HTTPS://A.example/prices"), unwatch(URL)) == (1, 0)
+    fetches.answer(last, 200, "2")
+    assert (judging.judge_ended(), judging.judge_ended(), told) == (1, 0, [])
+
+
+def test_a_period_adapts_within_its_bounds(fetches: CapturedFetches) -> None:
+    """Half as long after a change, half as long again without one."""
+    watch(URL, every=HOUR, jitter=0, adapt=(HOUR / 3, 2 * HOUR))
+    periods = []
+    for body in ("first", "first", "first", "a", "b", "c", "d", "d"):
+        came(fetches, body)
+        row = Watch.objects.get()
+        periods.append(row.period / HOUR)
+        assert row.next_at is not None
+    assert periods == pytest.approx([1, 1.5, 2, 1, 0.5, 1 / 3, 1 / 3, 0.5])
+
+
+@pytest.mark.usefixtures("fetches")
+def test_new_watches_are_spread() -> None:
+    """One alone is due at once; those of one call are spread over the period; jitter keeps them apart."""
+    watch("https://b.example/", every=HOUR)
+    assert Watch.objects.due().count() == 1
+    watch_many([f"https://a.example/{number}" for number in range(100)], every=HOUR)
+    assert timedelta(minutes=59) < times()[-1] - times()[0] < HOUR
+    ask()
+    assert len(set(times())) > 90
+    assert times()[-1] - times()[0] < timedelta(minutes=13)
+
+
+@pytest.mark.usefixtures("fetches")
+def test_it_is_part_of_the_callers_transaction() -> None:
+    with transaction.atomic():
+        watch(URL, every=HOUR)
+        transaction.set_rollback(True)
+    assert Watch.objects.count() == 0
+
+
+@pytest.mark.usefixtures("fetches")
+def test_an_address_that_is_forbidden_later_shows_as_failing() -> None:
+    """The watch stays, and says why."""
+    watch("https://a.example:81/", every=HOUR)
+    assert ask().state == FetchState.FAILED
+    judging.judge_ended()
+    assert "81" in Watch.objects.get().error
+
+
+def test_ends_of_one_watch_are_judged_in_their_order(fetches: CapturedFetches) -> None:
+    """Even if several wait: each differs from the one before, so each is told."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    came(fetches, "1")
+    ids = [fetches.answer(ask(), 200, body).pk for body in ("2", "2", "3")]
+    assert judging.judge_ended() == 3
+    assert told == [ids[0], ids[2]]
+
+
+def test_a_call_that_was_lost_is_made_again(fetches: CapturedFetches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process died right after the commit: sweep finds the call as that of any fetch."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    came(fetches, "1")
+    monkeypatch.setattr(watched, "call_on_done", lambda _calls: None)
+    changed = came(fetches, "2")
+    assert told == []
+    Fetch.objects.update(finished_at=F("finished_at") - HOUR)
+    assert call_overdue() == 1
+    assert told == [changed.pk]
+
+
+def test_sweep_leaves_ends_that_wait_to_be_judged(fetches: CapturedFetches) -> None:
+    watch(URL, every=HOUR)
+    fetches.answer(ask(), 200, "1")
+    Fetch.objects.update(finished_at=F("finished_at") - HOUR)
+    assert call_overdue() == 0
+    assert judging.judge_ended() == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"urls": [URL, "ftp://a.example/"]}, ValueError, "Item 1 cannot be watched: "),
+        ({"urls": URL}, TypeError, "use watch for one URL"),
+        ({"urls": [7]}, TypeError, "must be a str"),
+        ({"urls": {"": URL}}, ValueError, "Each key must have"),
+        ({"every": timedelta(0)}, ValueError, "between a second and 366 days"),
+        ({"every": 3600}, TypeError, "must be a timedelta"),
+        ({"jitter": 0.6}, ValueError, "jitter must be between 0 and 0.5"),
+        ({"jitter": "1"}, TypeError, "jitter must be a number"),
+        ({"adapt": (2 * HOUR, 3 * HOUR)}, ValueError, "adapt must enclose every"),
+        ({"adapt": HOUR}, TypeError, "a shortest and a longest period"),
+        ({"priority": 99_999}, ValueError, "priority must be between"),
+        ({"headers": {"Host": "b.example"}}, ValueError, "must not have Host"),
+        ({"on_change": 7}, TypeError, "on_change must be a Celery task"),
+    ],
+)
+def test_what_is_refused(options: dict[str, object], error: type[Exception], said: str) -> None:
+    """In a sentence, and nothing is stored."""
+    with pytest.raises(error, match=said):
+        watch_many(**{"urls": [URL], "every": HOUR, **options})  # type: ignore[arg-type]
+    assert Watch.objects.count() == 0

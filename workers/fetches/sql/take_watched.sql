@@ -1,0 +1,25 @@
+-- Take the fetches of watches that have ended and wait to be judged, the first end first, at most `batch` of them.
+-- Promises: of one watch, only the fetch that ended first is taken, so the fetches of a watch are judged in their order;
+-- and no two transactions take the same one (skip locked, second look: docs/explanation/sql.md).
+--
+-- ended  the ends (index order: weir_fetch_on_done_due)
+-- first  the first one of each watch
+WITH ended AS MATERIALIZED (
+    SELECT id, dedupe_key, finished_at
+    FROM weir_fetches_fetch
+    WHERE finished_at IS NOT NULL AND on_done_called_at IS NULL AND on_done <> '' AND on_done = %(on_done)s
+    ORDER BY finished_at
+    LIMIT (SELECT %(batch)s::bigint)  -- unknown limit
+), first AS MATERIALIZED (
+    SELECT DISTINCT ON (dedupe_key) id, finished_at FROM ended ORDER BY dedupe_key, finished_at, id
+)
+SELECT job.id
+FROM first
+CROSS JOIN LATERAL (  -- row look-up
+    SELECT id FROM weir_fetches_fetch
+    WHERE weir_fetches_fetch.id = first.id AND on_done_called_at IS NULL AND on_done = %(on_done)s
+        AND finished_at IS NOT NULL
+    LIMIT 1
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS job
+ORDER BY first.finished_at

@@ -1,0 +1,86 @@
+"""Fetches of watches: how the room above asks for them in bulk, and takes their ends.
+
+A watch's fetch names Weir's own task KEEP_WATCH as its `on_done`. Nothing calls that task with a fetch: the tick takes
+the ends in bulk (`take_ended`), and settles each (`settle`). Where the page has changed, it puts the user's task in the
+place of KEEP_WATCH. From then on the call is one like any other of `on_done`: made at least once.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+
+from weir.postgres.statements import Statement
+from weir.ratelimit.sites import sites_of
+from weir.workers import task_names
+from weir.workers.fetches.addresses import allowed_by_settings
+from weir.workers.fetches.enqueue import parsed, tell_workers
+from weir.workers.fetches.enqueue.inserting import New
+from weir.workers.fetches.on_done.calls import Ended, call_on_done
+from weir.workers.fetches.robots.rules import origin_of
+
+MAX_ATTEMPTS: Final = 5
+
+
+class WatchedPage(NamedTuple):
+    """What a watch asks for: its URL as given, and how."""
+
+    url: str
+    dedupe_key: UUID
+    priority: int
+    revalidate: bool
+    request_headers: Mapping[str, str] | None
+
+
+ENQUEUE_EACH = Statement("enqueue_each", returns=int, commits=False)
+TAKE_WATCHED = Statement("take_watched", returns=int, commits=False)
+SETTLE_WATCHED = Statement("settle_watched", row=Ended, commits=False)
+
+
+def ask(pages: Sequence[WatchedPage]) -> list[int | None]:
+    """Queue a fetch for each page, in the caller's transaction; returns its id, None where one is unfinished already.
+
+    A URL that Weir no longer fetches, because the settings forbid it, gets a fetch that has failed and says why. Raises
+    SitesLocked if other transactions block the site of a new host for ten seconds.
+    """
+    hosts: dict[str, str] = {}
+    allowed = allowed_by_settings()
+    read = [parsed(page.url, allowed, hosts) for page in pages]
+    sites = sites_of(hosts.keys())
+    ids: list[Any] = ENQUEUE_EACH(
+        urls=[page.url for page in pages],
+        hop_urls=[url for url, _, _ in read],
+        sites=[sites[host] if url else None for url, host, _ in read],
+        errors=[error for _, _, error in read],
+        dedupe_keys=[page.dedupe_key for page in pages],
+        priorities=[page.priority for page in pages],
+        revalidates=[page.revalidate for page in pages],
+        headers=[page.request_headers and json.dumps(page.request_headers) for page in pages],
+        max_attempts=MAX_ATTEMPTS,
+        on_done=task_names.KEEP_WATCH,
+    )
+    new = New()
+    new.sites = {
+        origin_of(url): sites[host]
+        for fetch, (url, host, _) in zip(ids, read, strict=True)
+        if url and fetch is not None
+    }
+    transaction.on_commit(partial(tell_workers, new), robust=True)
+    return ids
+
+
+def take_ended(most: int) -> list[int]:
+    """Lock fetches of watches that have ended and were not judged, in the caller's transaction, the first end first.
+
+    Of one watch, at most one is returned, and none that another transaction has taken.
+    """
+    return TAKE_WATCHED(on_done=task_names.KEEP_WATCH, batch=most)
+
+
+def settle(tasks: Mapping[int, str]) -> None:
+    """Settle fetches that were taken: each calls its task after the commit; an empty text stands for none."""
+    calls = SETTLE_WATCHED(fetches=list(tasks), tasks=list(tasks.values()))
+    transaction.on_commit(partial(call_on_done, calls), robust=True)

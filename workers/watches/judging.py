@@ -1,0 +1,47 @@
+"""Judging: compares what the fetches of watches brought with what they brought before.
+
+1. Lock a batch of fetches that have ended and were not judged (fetches/watched.py).
+2. Judge each, and store in its watch what it brought (sql/judge.sql).
+3. Settle the fetches. One whose body has changed names the watch's `on_change` as its `on_done` now, which is called
+   after the commit. A call that is lost is repeated by sweep, as for any other fetch.
+
+The steps are one transaction: each end is judged once, and no change is stored without its call.
+"""
+
+import time
+from typing import Final, NamedTuple
+
+from django.db import transaction
+
+from weir.postgres.statements import Statement
+from weir.workers.fetches import watched
+
+BATCH: Final = 500  # fetches, whose bodies PostgreSQL reads
+WITHIN_S: Final = 5.0  # seconds after which a tick leaves the rest to the next one
+
+
+class JudgedFetch(NamedTuple):
+    """A fetch of a watch that was judged, and the task that it calls; empty: none."""
+
+    fetch_id: int
+    task: str
+
+
+JUDGE = Statement("judge", row=JudgedFetch, commits=False)
+
+
+def judge_ended() -> int:
+    """Do the three steps of the module's head, batch by batch; returns the number of fetches that were judged.
+
+    Safe to run twice or together: a fetch that another transaction has taken is left to it.
+    """
+    judged, last, until = 0, 1, time.monotonic() + WITHIN_S
+    while last and time.monotonic() < until:
+        with transaction.atomic(durable=True):
+            taken = watched.take_ended(BATCH)
+            rows = JUDGE(fetches=taken) if taken else []
+            if rows:
+                watched.settle({row.fetch_id: row.task for row in rows})
+        last = len(rows)
+        judged += last
+    return judged
