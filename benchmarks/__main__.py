@@ -33,6 +33,7 @@ MODULES = {
     "once": "benchmarks.once",
     "api": "benchmarks.api",
     "enqueue": "benchmarks.enqueue",
+    "watches": "benchmarks.watches",
     "capacity": "benchmarks.capacity",
     "picture": "benchmarks.picture",
 }

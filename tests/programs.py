@@ -22,6 +22,7 @@ from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
+from weir.workers.watches.watching import watch
 
 V1: Final = "/api/v1"
 HOST: Final = "a.example"
@@ -78,6 +79,7 @@ class World:
     failed: int
     email: int
     notification: int
+    watch: int
 
     def examples(self) -> dict[str, Example]:
         """Return a valid request to each operation, by the operation's id."""
@@ -98,6 +100,10 @@ class World:
             "get_fetch_body": _get(f"/fetches/{self.done}/body"),
             "cancel_fetch": _act("DELETE", f"/fetches/{self.queued}", 204),
             "retry_fetches": _act("POST", "/fetch-retries", 200, retry),
+            "post_watches": _get("/watches", method="POST", body={"urls": [f"https://{HOST}/new"], "every_s": 3_600}),
+            "list_watches": _get("/watches?state=failing"),
+            "get_watch": _get(f"/watches/{self.watch}"),
+            "remove_watch": _act("DELETE", f"/watches/{self.watch}?why=gone", 204),
             "list_sites": _get("/sites?sort=backlog"),
             "get_site": _get(site),
             "get_forecast": _get(f"{site}/forecast?add=100&rate=5/s"),
@@ -135,8 +141,9 @@ def seed() -> World:
     known = {"state": "allowed", "refresh_at": soon, "expires_at": soon}
     site = Site.objects.get(name=HOST)
     RobotsFile.objects.update_or_create(origin=f"https://{HOST}", defaults={"site": site, **known})
+    watched = watch(f"https://{HOST}/watched", every=timedelta(hours=1))
     notification = inbox.notify(USER, "news", "Hello")
-    return World(queued.pk, done.pk, failed.pk, _unknown_email(), notification.pk)
+    return World(queued.pk, done.pk, failed.pk, _unknown_email(), notification.pk, watched.pk)
 
 
 def _unknown_email() -> int:
@@ -159,4 +166,4 @@ def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping
 
 # Their ids, which are those of the document (test_each_operation_has_an_example). Making the document takes a quarter
 # of a second, for which every process that collects tests would wait.
-OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0).examples())
+OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0).examples())

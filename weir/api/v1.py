@@ -14,7 +14,7 @@ from weir.api.access import CHALLENGE, NEEDED
 from weir.api.http import problems
 from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Problem, ProblemKind
-from weir.api.operations import emails, fetches, notifications, retries, sites, status
+from weir.api.operations import emails, fetches, notifications, retries, sites, status, watches
 from weir.logs.loggers import get_logger
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import SiteBusy
@@ -22,6 +22,7 @@ from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.redis_link.calls import RedisUnreachable
 from weir.workers.audit import acting
 from weir.workers.mail.kinds import UnknownKind
+from weir.workers.watches.listing import UnknownWatch
 
 log = get_logger(__name__)
 
@@ -41,6 +42,7 @@ REFUSED: Final[dict[type[Exception], ProblemKind]] = {
     UnknownSite: problems.NOT_FOUND,
     InvalidSiteName: problems.INVALID,
     UnknownKind: problems.NOT_FOUND,
+    UnknownWatch: problems.NOT_FOUND,
 }
 
 
@@ -61,7 +63,7 @@ api = Api(
     parser=StrictParser(),
     docs=Swagger({"persistAuthorization": False}),
 )
-for module in (fetches, retries, sites, emails, notifications, status):
+for module in (fetches, retries, watches, sites, emails, notifications, status):
     api.add_router(PREFIX, module.router)
 
 

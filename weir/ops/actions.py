@@ -35,6 +35,7 @@ from weir.workers.mail import suppression
 from weir.workers.mail.actions import addresses, emails, kinds
 from weir.workers.mail.addresses import redacted
 from weir.workers.mail.models import Act, Email
+from weir.workers.watches import actions as watches
 
 Values = Mapping[str, Any]
 
@@ -137,6 +138,26 @@ FETCH: Final = {
     ),
 }
 
+WATCH: Final = {
+    "pause": Deed(
+        title="Pause",
+        explains="Its page is not asked for until it is resumed.",
+        action=watches.PAUSE,
+        do=lambda actor, watch_id, values: watches.pause(actor, watch_id, why=values["why"]),
+    ),
+    "resume": Deed(
+        title="Resume",
+        explains="Its page is asked for now, and again in each period.",
+        action=watches.RESUME,
+        do=lambda actor, watch_id, values: watches.resume(actor, watch_id, why=values["why"]),
+    ),
+    "remove": Deed(
+        title="Remove",
+        explains="Its page is not asked for any more. Code that watches the URL again makes a new watch.",
+        action=watches.REMOVE,
+        do=lambda actor, watch_id, values: watches.remove(actor, watch_id, why=values["why"]),
+    ),
+}
 FETCHES: Final = {
     "retry": Deed(
         title="Retry",
@@ -247,6 +268,7 @@ OF: Final[Mapping[str, Mapping[str, Deed]]] = {
     "site": SITE,
     "fetch": FETCH,
     "fetches": FETCHES,
+    "watch": WATCH,
     "email": EMAIL | RECIPIENT,
     "kind": KIND,
     "unread": UNREAD,

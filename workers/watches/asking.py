@@ -18,6 +18,7 @@ from django.db import transaction
 
 from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
+from weir.postgres.timeline import gate
 from weir.ratelimit.sites import SitesLocked
 from weir.workers.fetches import watched
 from weir.workers.fetches.watched import WatchedPage
@@ -50,6 +51,7 @@ def ask_due() -> int:
     """
     queued, last, until = 0, BATCH, time.monotonic() + WITHIN_S
     while last == BATCH and time.monotonic() < until:
+        gate.require()  # a clock that was stepped would make all watches due at once
         try:
             with transaction.atomic(durable=True):
                 due = DUE(batch=BATCH)

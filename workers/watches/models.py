@@ -87,8 +87,6 @@ class Watch(models.Model):
             models.Index(fields=["host", "id"], name="weir_watch_of_host"),
             models.Index(fields=["id"], condition=Q(failing_since__isnull=False), name="weir_watch_failing"),
             models.Index(fields=["id"], condition=Q(next_at__isnull=True), name="weir_watch_paused"),
-            # Lists: what changed lately.
-            models.Index(fields=["changed_at"], condition=Q(changed_at__isnull=False), name="weir_watch_changed"),
         ]
 
     def __str__(self) -> str:

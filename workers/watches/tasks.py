@@ -10,6 +10,6 @@ from weir.workers.watches import asking, judging
 @shared_task(name=task_names.KEEP_WATCH, **task_names.OPTIONS)
 @serial.run_in(serial.WATCH)
 def keep_watch() -> None:
-    """Judge what fetches of watches brought, and ask for the pages that are due; safe to run twice or together."""
-    judging.judge_ended()
+    """Ask for the pages that are due, and judge what fetches of watches brought; safe to run twice or together."""
     asking.ask_due()
+    judging.judge_ended()

@@ -3,7 +3,8 @@
 from datetime import timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 from django.utils import timezone
 
@@ -12,6 +13,7 @@ from weir.workers.audit.models import Door, Entry
 from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile, RobotsState
 from weir.workers.mail.models import Email, PausedKind, RelayHold, Rendering
 from weir.workers.processes.models import Process
+from weir.workers.watches.models import Watch
 
 MARKUP: Final = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>{{ 7 }}</title>"
 # What turns text around, takes no room, or is not a character: PostgreSQL refuses only NUL.
@@ -32,6 +34,7 @@ class Rows(NamedTuple):
     done: int
     email: int
     rendered: int
+    watch: int
 
 
 def write() -> Rows:
@@ -46,7 +49,7 @@ def write() -> Rows:
     RelayHold.objects.create(relay=MARKUP, reason=LONG)
     Process.objects.create(kind="fetcher", name=LONG[:300], host=MARKUP, pid=1, version=MARKUP[:50])
     _write_entries()
-    return Rows(queued, failed, done, *_write_emails())
+    return Rows(queued, failed, done, *_write_emails(), _write_watches())
 
 
 def _write_robots(sites: list[Site]) -> None:
@@ -89,6 +92,29 @@ def _write_entries() -> None:
         Entry(actor=MARKUP, door=Door.API, action="sites.set", target=LONG[:300], why=why, before=state, after=state)
         for why in (LONG, *[SHORTER] * MORE, LONG)
     )
+
+
+def _write_watches() -> int:
+    every = timedelta(hours=1)
+    texts: dict[str, Any] = {"host": MARKUP, "error": SHORTER, "on_change": MARKUP, "failing_since": timezone.now()}
+    first, *_ = Watch.objects.bulk_create(
+        Watch(
+            key=f"{number} {LONG}",
+            dedupe_key=uuid4(),
+            url=f"https://{SITE}/{number}{SHORTER}",
+            request_headers={MARKUP: MARKUP},
+            every=every,
+            period=every,
+            jitter=0.1,
+            shortest=every,
+            longest=every,
+            next_at=timezone.now() + every,
+            changes=number,
+            **texts,
+        )
+        for number in range(MORE)
+    )
+    return first.pk
 
 
 def transmitted(html: str) -> bytes:

@@ -32,6 +32,8 @@ from weir.workers.mail.actions import addresses, emails, kinds
 from weir.workers.mail.models import Act, Email, PausedKind
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
+from weir.workers.watches import actions as watches
+from weir.workers.watches.models import Watch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -112,6 +114,10 @@ def test_only_one_who_may(site: str) -> None:
         lambda: sites.ask_robots(stranger, []),
         lambda: fetches.cancel(stranger, 1),
         lambda: fetches.retry(stranger, Fetch.objects.all(), {}),
+        lambda: watches.add(stranger, "https://a.example/", every=timedelta(hours=1)),
+        lambda: watches.remove(stranger, 1),
+        lambda: watches.pause(stranger, 1),
+        lambda: watches.resume(stranger, 1),
         lambda: emails.resolve(stranger, 1, Act.ARRIVED, why="It did."),
         lambda: emails.resolve(stranger, 1, Act.CORRECT, why="It is.", to="kim@example.com"),
         lambda: kinds.pause(stranger, "order.shipped", why="It is wrong."),
@@ -126,6 +132,22 @@ def test_only_one_who_may(site: str) -> None:
         with pytest.raises(acting.NotPermitted, match="eve lacks the permission"):
             change()
     assert not Entry.objects.exists()
+
+
+def test_a_watch_that_is_added_paused_resumed_and_removed() -> None:
+    """Each once: what changes nothing is no entry."""
+    every = timedelta(hours=1)
+    row, _ = (watches.add(ADA, "https://a.example/", every=every) for _ in range(2))
+    for act in (watches.pause, watches.pause, watches.resume, watches.resume):
+        act(ADA, row.pk, why="They asked.")
+    assert Watch.objects.due().exists()
+    watches.add(ADA, "https://a.example/", every=2 * every)
+    watches.remove(ADA, row.pk)
+    entries = Entry.objects.order_by("pk")
+    acts = ["watches.add", "watches.pause", "watches.resume", "watches.add", "watches.remove"]
+    assert [entry.action for entry in entries] == acts
+    assert {entry.target for entry in entries} == {f"watch {row.pk}"}
+    assert [(entry.before or {}).get("every_s") for entry in entries] == [None, None, None, 3600, 7200]
 
 
 def test_read_only_is_for_everybody(site: str, settings: Settings) -> None:

@@ -2,20 +2,24 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
+import psycopg
 import pytest
 from celery import shared_task
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.models import KnownTimeline
 from weir.testing import CapturedFetches, captured_fetches
 from weir.workers.fetches import watched
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done.calls import call_overdue
 from weir.workers.fetches.retrying import retry_failed
-from weir.workers.watches import asking, judging
+from weir.workers.watches import asking, judging, stepping
 from weir.workers.watches.models import Watch
 from weir.workers.watches.watching import unwatch, watch, watch_many
 
@@ -230,6 +234,46 @@ def test_sweep_leaves_ends_that_wait_to_be_judged(fetches: CapturedFetches) -> N
     Fetch.objects.update(finished_at=F("finished_at") - HOUR)
     assert call_overdue() == 0
     assert judging.judge_ended() == 1
+
+
+def test_a_watch_that_another_transaction_has_locked_waits_for_no_one(
+    fetches: CapturedFetches, other_connection: psycopg.Connection[Any]
+) -> None:
+    """Neither to be asked for nor to be judged; both happen later."""
+    watch_many([URL, "https://b.example/"], every=HOUR)
+    fetches.answer(ask(), 200, "1")
+    for fetch in Fetch.objects.unfinished():
+        fetches.answer(fetch, 200, "1")
+    Watch.objects.update(next_at=Now())
+    with other_connection.transaction():
+        other_connection.execute("SELECT FROM weir_watches_watch WHERE host = 'a.example' FOR UPDATE")
+        assert (asking.ask_due(), judging.judge_ended()) == (1, 1)
+    assert (asking.ask_due(), judging.judge_ended()) == (1, 1)
+
+
+def test_two_ticks_judge_no_fetch_twice(fetches: CapturedFetches, other_connection: psycopg.Connection[Any]) -> None:
+    """What one has taken, the other passes over."""
+    watch(URL, every=HOUR)
+    fetch = fetches.answer(ask(), 200, "1")
+    with other_connection.transaction():
+        other_connection.execute("SELECT FROM weir_fetches_fetch WHERE id = %s FOR NO KEY UPDATE", [fetch.pk])
+        assert judging.judge_ended() == 0
+    assert judging.judge_ended() == 1
+
+
+@pytest.mark.usefixtures("fetches")
+def test_nothing_is_asked_for_by_a_clock_that_is_not_the_expected_one() -> None:
+    """After a step of PostgreSQL's clock, all watches would be due at once; the times are corrected first."""
+    watch(URL, every=HOUR)
+    gate.remember(KnownTimeline.objects.get().generation + 1)
+    try:
+        with pytest.raises(OperationalError, match="PostgreSQL may have forgotten"):
+            asking.ask_due()
+    finally:
+        gate.forget()
+    before = times()[0]
+    stepping.put_right(step=10 * HOUR)
+    assert times()[0] - before == 10 * HOUR
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
 from weir.workers.throttled.models import PostponedTask
+from weir.workers.watches.models import Watch
+from weir.workers.watches.watching import watch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,6 +74,11 @@ def marked() -> None:
         inbox.mark_all_read(reader)
 
 
+def watched(**fields: object) -> None:
+    watch("http://one.example/", every=SOON)
+    Watch.objects.update(**fields)
+
+
 def called_again(at: object) -> None:
     fetch(FetchState.DONE, on_done="shop.done", on_done_called_at=Now(), on_done_again_at=at, **ENDED)
 
@@ -102,6 +109,16 @@ SITUATIONS: list[tuple[str, str, bool, Callable[[], object]]] = [
         "postponed",
         True,
         lambda: PostponedTask.objects.create(site="one.example", task="shop.ask", signature="{}", max_wait=1.0),
+    ),
+    (task_names.KEEP_WATCH, "due", True, lambda: watch("http://one.example/", every=SOON)),
+    (task_names.KEEP_WATCH, "due later", False, lambda: watched(next_at=Now() + SOON)),
+    (task_names.KEEP_WATCH, "paused", False, lambda: watched(next_at=None)),
+    (task_names.KEEP_WATCH, "ended", True, lambda: fetch(FetchState.DONE, on_done=task_names.KEEP_WATCH, **ENDED)),
+    (
+        task_names.KEEP_WATCH,
+        "judged",
+        False,
+        lambda: fetch(FetchState.DONE, on_done=task_names.KEEP_WATCH, on_done_called_at=Now(), **ENDED),
     ),
     (task_names.SEND_EMAILS, "due", True, email),
     (task_names.SEND_EMAILS, "due later", False, lambda: email(next_attempt_at=Now() + SOON)),

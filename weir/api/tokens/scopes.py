@@ -7,12 +7,16 @@ from weir.conf.texts.suggestions import no_such_word
 from weir.notifications import actions as unread
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.mail.actions import emails
+from weir.workers.watches import actions as watches
 
 SEE_STATUS: Final = "weir_ops.view"
 SEE_FETCHES: Final = "weir_fetches.view_fetch"
 ADD_FETCHES: Final = "weir_fetches.add_fetch"
 SEND_FETCHES: Final = "weir_fetches.send_fetch"
 CHANGE_FETCHES: Final = fetches.MAY_CHANGE
+SEE_WATCHES: Final = "weir_watches.view_watch"
+ADD_WATCHES: Final = "weir_watches.add_watch"
+CHANGE_WATCHES: Final = watches.MAY_CHANGE
 SEE_SITES: Final = "weir_ratelimit.view_site"
 CHANGE_SITES: Final = sites.MAY_CHANGE
 ASK_ROBOTS: Final = sites.ASK_ROBOTS.permission
@@ -30,6 +34,9 @@ SCOPES: Final[Mapping[str, str]] = {
     ADD_FETCHES: "ask for URLs",
     SEND_FETCHES: "beside `weir_fetches.add_fetch`: POST, PUT, PATCH and DELETE, which change something at a site",
     CHANGE_FETCHES: "cancel and retry fetches",
+    SEE_WATCHES: "see all watches",
+    ADD_WATCHES: "have URLs watched",
+    CHANGE_WATCHES: "remove watches",
     SEE_SITES: "see all sites",
     CHANGE_SITES: "create sites, change their rates, pause and resume them",
     ASK_ROBOTS: "have robots.txt asked for again",

@@ -24,7 +24,7 @@ from django.utils import timezone
 from weir.ops import pages
 from weir.ops.filters import Chosen
 from weir.ops.snapshots import look
-from weir.ops.views import audit, emails, fetches, sites
+from weir.ops.views import audit, emails, fetches, sites, watches
 from weir.postgres import planner
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
@@ -33,6 +33,7 @@ from weir.workers.fetches.management import fetch_text, site_text
 from weir.workers.fetches.reports import fetch_filters, fetch_list, site_list
 from weir.workers.mail.management import email_text
 from weir.workers.mail.reports import listing
+from weir.workers.watches import listing as watch_listing
 
 MOST_ROWS: Final = 100_000
 LONGEST_S: Final = 120.0
@@ -75,6 +76,16 @@ def _sites(chosen: Chosen) -> Read:
     return read
 
 
+def _watches(chosen: Chosen) -> Read:
+    filters = watches.wanted(chosen)
+
+    def read(cursor: str) -> Part:
+        page = watch_listing.watch_list(filters, cursor or None)
+        return [watch_listing.as_data(watch) for watch in page.watches], page.next or ""
+
+    return read
+
+
 def _emails(chosen: Chosen) -> Read:
     filters = emails.wanted(chosen)
 
@@ -99,6 +110,7 @@ def _entries(chosen: Chosen) -> Read:
 # The columns are those of `list --json`: as_data, or status_data, of each list.
 LISTS: Final = {
     "fetches": (fetches.FILTERS, _fetches),
+    "watches": (watches.FILTERS, _watches),
     "sites": (sites.FILTERS, _sites),
     "emails": (emails.FILTERS, _emails),
     "audit": (audit.FILTERS, _entries),

@@ -15,10 +15,10 @@ WITH ended AS MATERIALIZED (
 )
 SELECT job.id
 FROM first
-CROSS JOIN LATERAL (  -- row look-up
+CROSS JOIN LATERAL (  -- row look-up; for a condition on `finished_at`, all of weir_fetch_on_done_due might be read
     SELECT id FROM weir_fetches_fetch
     WHERE weir_fetches_fetch.id = first.id AND on_done_called_at IS NULL AND on_done = %(on_done)s
-        AND finished_at IS NOT NULL
+        AND state IN ('done', 'failed', 'cancelled')
     LIMIT 1
     FOR NO KEY UPDATE SKIP LOCKED
 ) AS job

@@ -91,11 +91,6 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("next_at__isnull", True)), fields=["id"], name="weir_watch_paused"
                     ),
-                    models.Index(
-                        condition=models.Q(("changed_at__isnull", False)),
-                        fields=["changed_at"],
-                        name="weir_watch_changed",
-                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(
