@@ -41,6 +41,11 @@ _PLACES = {
     "retry_failed_fetches": "weir.workers.fetches.retrying:retry_failed",
     "RetriedFetches": "weir.workers.fetches.retrying:Retried",
     "MoreFetchesThanExpected": "weir.workers.fetches.retrying",
+    # --- Watches
+    "Watch": "weir.workers.watches.models",
+    "watch": "weir.workers.watches.watching",
+    "watch_many": "weir.workers.watches.watching",
+    "unwatch": "weir.workers.watches.watching",
     # --- Sites
     "set_rate": "weir.ratelimit.site_settings",
     "DEFAULT": "weir.ratelimit.site_settings",

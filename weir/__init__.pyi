@@ -71,6 +71,10 @@ from weir.workers.recovery.signals import postgresql_went_back
 from weir.workers.throttled.decorator import throttled_task
 from weir.workers.tracing.correlation import bound as under_correlation_id
 from weir.workers.tracing.correlation import current as correlation_id
+from weir.workers.watches.models import Watch
+from weir.workers.watches.watching import unwatch
+from weir.workers.watches.watching import watch
+from weir.workers.watches.watching import watch_many
 
 _PLACES: dict[str, str]
 APPS: list[str]
@@ -115,6 +119,7 @@ __all__ = [
     "SlotTooFar",
     "UnknownEmailKind",
     "UnknownSite",
+    "Watch",
     "athrottle",
     "back_off_site",
     "cancel_fetch",
@@ -160,4 +165,7 @@ __all__ = [
     "unread_by_kind",
     "unread_count",
     "unread_counts",
+    "unwatch",
+    "watch",
+    "watch_many",
 ]

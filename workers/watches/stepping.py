@@ -8,5 +8,5 @@ STEP = Statement("step", commits=False)
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
-    """Move the times at which watches are due, in the caller's transaction."""
+    """Move the times at which watches are due, if the clock was set back, in the caller's transaction."""
     STEP(step=step)

@@ -33,6 +33,7 @@ class Bad:
 def all_of(world: World) -> list[Bad]:
     """Return all bad requests, in this world."""
     found = [*_unreadable(), *_wrong_fetches(), *_wrong_headers(), *_wrong_paths(), *_wrong_queries()]
+    found += _wrong_watches()
     return [*found, *_wrong_sites(), *_wrong_emails(world), *_wrong_notifications(world), *_wrong_retries()]
 
 
@@ -273,6 +274,33 @@ def _wrong_notifications(world: World) -> Iterator[Bad]:
             yield _post(f"notification's {name} {str(value)[:30]!r}", "/notifications", {**right, name: value})
     for ids in ([], ["a"], [0], [-1], [2**63], list(range(1, 1_002)), world.notification, [None]):
         yield _post(f"read {str(ids)[:20]}", f"{NOTES}/read", {"ids": ids})
+
+
+def _wrong_watches() -> Iterator[Bad]:
+    hourly = {"urls": [URL], "every_s": 3_600}
+    bodies: tuple[dict[str, Any], ...] = (
+        {"urls": [URL]},
+        {"urls": [], "every_s": 3_600},
+        {"urls": ["ftp://a.example/"], "every_s": 3_600},
+        {"urls": [URL], "every_s": 0.5},
+        {"urls": [URL], "every_s": "3600"},
+        {"urls": [URL], "every_s": 10**12},
+        hourly | {"jitter": 0.6},
+        hourly | {"shortest_s": 60},
+        hourly | {"shortest_s": 7_200, "longest_s": 9_000},
+        hourly | {"priority": 2**20},
+        hourly | {"headers": {"X-Key": "{secret:SHOP}"}},
+        hourly | {"headers": {"Host": "b.example"}},
+        hourly | {"on_change": "shop.tasks.changed"},
+        {str(number): 1 for number in range(100_000)},
+    )
+    for body in bodies:
+        yield _post(f"watch {body}"[:60], "/watches", body)
+    yield _get("a watch that there is not", "/watches/999999", "not-found", 404)
+    yield _get("the end of a watch that there is not", "/watches/999999", "not-found", 404, method="DELETE")
+    yield _get("a watch of a word", "/watches/new")
+    yield _get("watches in no state", "/watches?state=asleep")
+    yield _get("watches after nonsense", "/watches?after=nonsense")
 
 
 def _wrong_retries() -> Iterator[Bad]:

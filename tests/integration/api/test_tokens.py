@@ -124,5 +124,5 @@ def test_what_a_program_changes_has_its_entry(world: World) -> None:
     found = set(Entry.objects.filter(actor="shop", door="api").values_list("action", flat=True))
     assert found == {
         *("fetches.cancel", "fetches.retry", "sites.set", "sites.pause", "sites.resume", "sites.ask_robots"),
-        *("emails.arrived", "emails.pause_kind", "emails.resume_kind", "unread.reconcile_user"),
+        *("emails.arrived", "emails.pause_kind", "emails.resume_kind", "unread.reconcile_user", "watches.remove"),
     }
