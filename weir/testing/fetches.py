@@ -1,7 +1,7 @@
 """captured_fetches: shows a test which URLs were requested, and lets it answer them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, overload
 
@@ -9,8 +9,9 @@ from django.db.models import Max
 
 from weir.testing import answers
 from weir.testing.servers import without_servers
-from weir.workers.fetches.jobs import Answer, Failure
+from weir.workers.fetches.jobs import Answer, Event, Failure, Job
 from weir.workers.fetches.models import Fetch, FetchQuerySet, FetchState
+from weir.workers.watches import asking, judging
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -51,7 +52,7 @@ class CapturedFetches(Sequence[Fetch]):
         """
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         sent = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs)
-        return answers.end(
+        return _ended(
             self._found(fetch),
             lambda job: Answer(
                 job=job, status_code=status, headers=sent, body=_bytes(body), lateness_ms=0.0, elapsed_ms=0.0
@@ -60,10 +61,18 @@ class CapturedFetches(Sequence[Fetch]):
 
     def fail(self, fetch: Fetch | str, error: str = "no answer in time") -> Fetch:
         """Let the fetch end as `failed` with this error, even if it has attempts left; otherwise as `answer`."""
-        return answers.end(
+        return _ended(
             self._found(fetch),
             lambda job: Failure(job=job, error=error, permanent=True, lateness_ms=0.0, elapsed_ms=0.0),
         )
+
+    def watch(self) -> None:
+        """Ask for the pages of all watches, as if their periods were over. A page that is still unanswered stays so.
+
+        The task of `on_change` is called before `answer` returns.
+        """
+        asking.let_all_be_due()
+        asking.ask_due()
 
     def _rows(self) -> FetchQuerySet:
         return Fetch.objects.filter(pk__gt=self._after, is_robots=False).order_by("pk")
@@ -104,6 +113,13 @@ def captured_fetches() -> Iterator[CapturedFetches]:
     """
     with without_servers():
         yield CapturedFetches()
+
+
+def _ended(fetch: Fetch, event_of: Callable[[Job], Event]) -> Fetch:
+    """End the fetch, and judge it if it is one of a watch; returns it as it is stored afterwards."""
+    answers.end(fetch, event_of)
+    judging.judge_ended()
+    return Fetch.objects.get(pk=fetch.pk)
 
 
 def _bytes(body: bytes | str | dict[str, Any] | list[Any]) -> bytes:

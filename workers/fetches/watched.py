@@ -19,7 +19,7 @@ from weir.workers import task_names
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.enqueue import parsed, tell_workers
 from weir.workers.fetches.enqueue.inserting import New
-from weir.workers.fetches.on_done.calls import Ended, call_on_done
+from weir.workers.fetches.on_done.calls import Ended
 from weir.workers.fetches.robots.rules import origin_of
 
 MAX_ATTEMPTS: Final = 5
@@ -80,7 +80,9 @@ def take_ended(most: int) -> list[int]:
     return TAKE_WATCHED(on_done=task_names.KEEP_WATCH, batch=most)
 
 
-def settle(tasks: Mapping[int, str]) -> None:
-    """Settle fetches that were taken: each calls its task after the commit; an empty text stands for none."""
-    calls = SETTLE_WATCHED(fetches=list(tasks), tasks=list(tasks.values()))
-    transaction.on_commit(partial(call_on_done, calls), robust=True)
+def settle(tasks: Mapping[int, str]) -> list[Ended]:
+    """Settle fetches that were taken: each names its task as `on_done` now; an empty text stands for none.
+
+    Returns the calls that the caller makes by `call_on_done` after its commit. Sweep makes those that are lost.
+    """
+    return SETTLE_WATCHED(fetches=list(tasks), tasks=list(tasks.values()))

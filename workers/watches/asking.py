@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
@@ -22,6 +23,7 @@ from weir.postgres.timeline import gate
 from weir.ratelimit.sites import SitesLocked
 from weir.workers.fetches import watched
 from weir.workers.fetches.watched import WatchedPage
+from weir.workers.watches.models import Watch
 
 log = get_logger(__name__)
 
@@ -61,6 +63,11 @@ def ask_due() -> int:
             return queued
         last = len(due)
     return queued
+
+
+def let_all_be_due() -> None:
+    """Let all watches but paused ones be due now: for tests of projects, which wait for no period."""
+    Watch.objects.filter(next_at__isnull=False).update(next_at=Now())
 
 
 def _ask(due: list[DueWatch]) -> int:

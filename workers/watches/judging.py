@@ -15,6 +15,7 @@ from django.db import transaction
 
 from weir.postgres.statements import Statement
 from weir.workers.fetches import watched
+from weir.workers.fetches.on_done.calls import call_on_done
 
 BATCH: Final = 500  # fetches, whose bodies PostgreSQL reads
 WITHIN_S: Final = 5.0  # seconds after which a tick leaves the rest to the next one
@@ -40,8 +41,8 @@ def judge_ended() -> int:
         with transaction.atomic(durable=True):
             taken = watched.take_ended(BATCH)
             rows = JUDGE(fetches=taken) if taken else []
-            if rows:
-                watched.settle({row.fetch_id: row.task for row in rows})
+            calls = watched.settle({row.fetch_id: row.task for row in rows}) if rows else []
+        call_on_done(calls)
         last = len(rows)
         judged += last
     return judged

@@ -1,6 +1,7 @@
 """A fetch ends by `weir.testing` as it does by a fetcher."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from celery import shared_task
@@ -13,6 +14,8 @@ from weir.ratelimit.models import Site
 from weir.testing import CapturedFetches, captured_fetches
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.watches.models import Watch
+from weir.workers.watches.watching import watch
 
 URL = "https://a.example/1"
 called: list[int] = []
@@ -131,3 +134,15 @@ def test_no_task_has_the_name(fetches: CapturedFetches) -> None:
     with pytest.raises(NotRegistered):
         fetches.answer(URL)
     assert Fetch.objects.get(url=URL).state == FetchState.DONE
+
+
+def test_a_watch_calls_its_task_for_a_change(fetches: CapturedFetches) -> None:
+    """Without waiting for its period."""
+    watch(URL, every=timedelta(days=1), on_change=ended)
+    for body in ("1", "1", "2"):
+        fetches.watch()
+        fetch = fetches.answer(URL, body=body)
+    assert (called, len(fetches)) == ([fetch.pk], 3)
+    fetches.watch()
+    fetches.fail(URL)
+    assert Watch.objects.failing().count() == 1

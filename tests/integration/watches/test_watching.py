@@ -1,6 +1,6 @@
 """A watch: one row for each key, whose page is asked for when it is due, and which calls for what has changed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,9 +13,11 @@ from django.db.models.functions import Now
 
 from weir.postgres.timeline import gate
 from weir.postgres.timeline.models import KnownTimeline
-from weir.testing import CapturedFetches, captured_fetches
+from weir.testing import captured_fetches
+from weir.testing.answers import end
 from weir.workers.fetches import watched
 from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.jobs import Answer, Failure, Job
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done.calls import call_overdue
 from weir.workers.fetches.retrying import retry_failed
@@ -23,7 +25,7 @@ from weir.workers.watches import asking, judging, stepping
 from weir.workers.watches.models import Watch
 from weir.workers.watches.watching import unwatch, watch, watch_many
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("fetches")]
 
 URL = "https://a.example/prices"
 HOUR = timedelta(hours=1)
@@ -37,11 +39,11 @@ def page_changed(fetch_id: int) -> None:
 
 
 @pytest.fixture
-def fetches() -> Iterator[CapturedFetches]:
-    """Return what is asked for."""
+def fetches() -> Iterator[None]:
+    """Keep fetches from being sent; tasks are run immediately."""
     told.clear()
-    with captured_fetches() as found:
-        yield found
+    with captured_fetches():
+        yield
 
 
 def ask() -> Fetch:
@@ -57,128 +59,155 @@ def times(host: str = "a.example") -> list[datetime]:
     return [row.next_at for row in found if row.next_at]
 
 
-def came(fetches: CapturedFetches, body: str, status: int = 200, **headers: str) -> Fetch:
+def answer(fetch: Fetch, status: int, body: str, headers: Mapping[str, str] | None = None) -> Fetch:
+    """Answer the fetch, and leave it to be judged."""
+    pairs = tuple((name.encode(), value.encode()) for name, value in (headers or {}).items())
+    return end(
+        fetch,
+        lambda job: Answer(
+            job=job, status_code=status, headers=pairs, body=body.encode(), lateness_ms=0.0, elapsed_ms=0.0
+        ),
+    )
+
+
+def came(body: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Fetch:
     """Ask, answer, and judge the answer; returns the fetch."""
-    fetch = fetches.answer(ask(), status, body, headers=headers)
+    fetch = answer(ask(), status, body, headers)
     assert judging.judge_ended() == 1
     return fetch
 
 
-def test_a_change_is_told_and_nothing_else(fetches: CapturedFetches) -> None:
+def test_a_change_is_told_and_nothing_else() -> None:
     """Neither the first body, nor the same one again, nor a 404, nor the old body after it."""
     watch(URL, every=HOUR, on_change=page_changed)
-    came(fetches, "1")
-    came(fetches, "1")
-    came(fetches, "gone", 404)
+    came("1")
+    came("1")
+    came("gone", 404)
     failing = Watch.objects.get()
     assert (failing.error, failing.failing_since is None) == ("the site answered 404", False)
-    came(fetches, "1")
+    came("1")
     assert told == []
-    changed = came(fetches, "2")
+    changed = came("2")
     assert told == [changed.pk]
     row = Watch.objects.of_fetch(changed.pk).get()
     assert (row.changes, row.error, row.failing_since, row.changed_at) == (1, "", None, changed.finished_at)
     assert Fetch.objects.get(pk=changed.pk).on_done == page_changed.name
-    came(fetches, "1")
+    came("1")
     assert len(told) == 2
 
 
-def test_the_first_body_is_told_if_that_is_asked_for(fetches: CapturedFetches) -> None:
+def test_the_first_body_is_told_if_that_is_asked_for() -> None:
     watch(URL, every=HOUR, on_change=page_changed, tell_first=True)
-    first = came(fetches, "1")
-    came(fetches, "1")
+    first = came("1")
+    came("1")
     assert (told, Watch.objects.get().changes) == ([first.pk], 0)
 
 
-def test_not_modified_is_no_change(fetches: CapturedFetches) -> None:
+def test_not_modified_is_no_change() -> None:
     """A redirect is followed on the way; a 304 keeps the body that it refers to."""
     watch(URL, every=HOUR, on_change=page_changed)
-    first = came(fetches, "1", ETag='"1"')
-    again = came(fetches, "", 304)
+    first = came("1", headers={"ETag": '"1"'})
+    again = came("", 304)
     assert (again.unchanged_from_id, again.content, told) == (first.pk, b"1", [])
 
 
-def test_a_body_that_another_fetch_brought_is_told(fetches: CapturedFetches) -> None:
+def test_an_etag_hides_no_change() -> None:
+    """A 200 says that the body may be another one, whatever its ETag is; the last ETag is sent."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    came("1", headers={"ETag": '"1"'})
+    changed = came("2", headers={"ETag": '"1"'})
+    assert told == [changed.pk]
+    came("2", headers={"ETag": '"2"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"})
+    sent: list[Any] = []
+
+    def failed(job: Job) -> Failure:
+        sent.append(job.validators)
+        return Failure(job=job, error="no answer", permanent=True)
+
+    end(ask(), failed)
+    assert [validators.etag for validators in sent] == ['"2"']
+
+
+def test_a_body_that_another_fetch_brought_is_told() -> None:
     """The site says 304 about a body that this watch has not seen."""
     watch(URL, every=HOUR, on_change=page_changed)
-    came(fetches, "1", ETag='"1"')
-    fetches.answer(request_fetch(URL, revalidate=True), 200, "2", headers={"ETag": '"2"'})
-    changed = came(fetches, "", 304)
+    came("1", headers={"ETag": '"1"'})
+    answer(request_fetch(URL, revalidate=True), 200, "2", headers={"ETag": '"2"'})
+    changed = came("", 304)
     assert (told, changed.content) == ([changed.pk], b"2")
 
 
-def test_at_most_one_fetch_of_a_watch_is_unfinished(fetches: CapturedFetches) -> None:
+def test_at_most_one_fetch_of_a_watch_is_unfinished() -> None:
     """However often it is due; once the fetch ends, it is asked for once, not for each period that was missed."""
     watch(URL, every=HOUR)
     for _ in range(3):
         first = ask()
-    assert len(fetches) == 1
+    assert Fetch.objects.count() == 1
     assert times()[0] > first.created_at
-    fetches.answer(first, 200, "1")
+    answer(first, 200, "1")
     judging.judge_ended()
     Watch.objects.update(next_at=Now() - 100 * HOUR)
     asking.ask_due()
-    assert (len(fetches), Watch.objects.due().count()) == (2, 0)
+    assert (Fetch.objects.count(), Watch.objects.due().count()) == (2, 0)
 
 
-def test_a_failed_fetch_that_is_retried_stays_the_only_one(fetches: CapturedFetches) -> None:
+def test_a_failed_fetch_that_is_retried_stays_the_only_one() -> None:
     """It is judged again at its new end."""
     watch(URL, every=HOUR, on_change=page_changed)
-    came(fetches, "1")
-    failed = fetches.fail(ask(), "no answer in time")
+    came("1")
+    failed = end(ask(), lambda job: Failure(job=job, error="no answer in time", permanent=True))
     assert judging.judge_ended() == 1
     assert Watch.objects.get().error == "no answer in time"
     retry_failed(Fetch.objects.filter(pk=failed.pk))
     ask()
     assert Fetch.objects.unfinished().count() == 1
-    fetches.answer(Fetch.objects.unfinished().get(), 200, "2")
+    answer(Fetch.objects.unfinished().get(), 200, "2")
     judging.judge_ended()
     assert (told, Watch.objects.get().error) == ([failed.pk], "")
 
 
-def test_a_second_call_changes_the_watch(fetches: CapturedFetches) -> None:
+def test_a_second_call_changes_the_watch() -> None:
     """A call that says the same writes nothing. Another page's body is the first one of the watch."""
     first = watch(URL, every=HOUR, key="prices")
     assert watch_many({"prices": URL}, every=HOUR) == 0
-    came(fetches, "1")
+    came("1")
     second = watch("https://b.example/", every=2 * HOUR, key="prices", on_change=page_changed)
     assert (second.pk, second.url, second.period) == (first.pk, "https://b.example/", 2 * HOUR)
     assert (second.body_hash, second.body_id) == (None, None)
-    came(fetches, "2")
+    came("2")
     assert told == []
 
 
-def test_what_a_fetch_brought_from_before_the_change_is_not_compared(fetches: CapturedFetches) -> None:
+def test_what_a_fetch_brought_from_before_the_change_is_not_compared() -> None:
     watch(URL, every=HOUR, key="prices", on_change=page_changed)
     old = ask()
     watch("https://b.example/", every=HOUR, key="prices", on_change=page_changed)
-    fetches.answer(old, 200, "of the old page")
+    answer(old, 200, "of the old page")
     assert judging.judge_ended() == 1
     assert Watch.objects.get().body_hash is None
 
 
-def test_a_watch_that_is_removed_calls_nothing(fetches: CapturedFetches) -> None:
+def test_a_watch_that_is_removed_calls_nothing() -> None:
     watch(URL, every=HOUR, on_change=page_changed)
-    came(fetches, "1")
+    came("1")
     last = ask()
     assert (unwatch("HTTPS://A.example/prices"), unwatch(URL)) == (1, 0)
-    fetches.answer(last, 200, "2")
+    answer(last, 200, "2")
     assert (judging.judge_ended(), judging.judge_ended(), told) == (1, 0, [])
 
 
-def test_a_period_adapts_within_its_bounds(fetches: CapturedFetches) -> None:
+def test_a_period_adapts_within_its_bounds() -> None:
     """Half as long after a change, half as long again without one."""
     watch(URL, every=HOUR, jitter=0, adapt=(HOUR / 3, 2 * HOUR))
     periods = []
     for body in ("first", "first", "first", "a", "b", "c", "d", "d"):
-        came(fetches, body)
+        came(body)
         row = Watch.objects.get()
         periods.append(row.period / HOUR)
         assert row.next_at is not None
     assert periods == pytest.approx([1, 1.5, 2, 1, 0.5, 1 / 3, 1 / 3, 0.5])
 
 
-@pytest.mark.usefixtures("fetches")
 def test_new_watches_are_spread() -> None:
     """One alone is due at once; those of one call are spread over the period; jitter keeps them apart."""
     watch("https://b.example/", every=HOUR)
@@ -190,7 +219,6 @@ def test_new_watches_are_spread() -> None:
     assert timedelta(minutes=3) < times()[-1] - times()[0] < timedelta(minutes=13)
 
 
-@pytest.mark.usefixtures("fetches")
 def test_it_is_part_of_the_callers_transaction() -> None:
     with transaction.atomic():
         watch(URL, every=HOUR)
@@ -198,7 +226,6 @@ def test_it_is_part_of_the_callers_transaction() -> None:
     assert Watch.objects.count() == 0
 
 
-@pytest.mark.usefixtures("fetches")
 def test_an_address_that_is_forbidden_later_shows_as_failing() -> None:
     """The watch stays, and says why."""
     watch("https://a.example:81/", every=HOUR)
@@ -207,45 +234,45 @@ def test_an_address_that_is_forbidden_later_shows_as_failing() -> None:
     assert "81" in Watch.objects.get().error
 
 
-def test_ends_of_one_watch_are_judged_in_their_order(fetches: CapturedFetches) -> None:
+def test_ends_of_one_watch_are_judged_in_their_order() -> None:
     """Even if several wait: each differs from the one before, so each is told."""
     watch(URL, every=HOUR, on_change=page_changed)
-    came(fetches, "1")
-    ids = [fetches.answer(ask(), 200, body).pk for body in ("2", "2", "3")]
+    came("1")
+    ids = [answer(ask(), 200, body).pk for body in ("2", "2", "3")]
     with transaction.atomic():
         assert watched.take_ended(10) == ids[:1]
     assert judging.judge_ended() == 3
     assert told == [ids[0], ids[2]]
 
 
-def test_a_call_that_was_lost_is_made_again(fetches: CapturedFetches, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_was_lost_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process died right after the commit: sweep finds the call as that of any fetch."""
     watch(URL, every=HOUR, on_change=page_changed)
-    came(fetches, "1")
-    monkeypatch.setattr(watched, "call_on_done", lambda _calls: None)
-    changed = came(fetches, "2")
+    came("1")
+    monkeypatch.setattr(judging, "call_on_done", lambda _calls: None)
+    changed = came("2")
     assert told == []
     Fetch.objects.update(finished_at=F("finished_at") - HOUR)
     assert call_overdue() == 1
     assert told == [changed.pk]
 
 
-def test_sweep_leaves_ends_that_wait_to_be_judged(fetches: CapturedFetches) -> None:
+def test_sweep_leaves_ends_that_wait_to_be_judged() -> None:
     watch(URL, every=HOUR)
-    fetches.answer(ask(), 200, "1")
+    answer(ask(), 200, "1")
     Fetch.objects.update(finished_at=F("finished_at") - HOUR)
     assert call_overdue() == 0
     assert judging.judge_ended() == 1
 
 
 def test_a_watch_that_another_transaction_has_locked_waits_for_no_one(
-    fetches: CapturedFetches, other_connection: psycopg.Connection[Any]
+    other_connection: psycopg.Connection[Any],
 ) -> None:
     """Neither to be asked for nor to be judged; both happen later."""
     watch_many([URL, "https://b.example/"], every=HOUR)
-    fetches.answer(ask(), 200, "1")
+    answer(ask(), 200, "1")
     for fetch in Fetch.objects.unfinished():
-        fetches.answer(fetch, 200, "1")
+        answer(fetch, 200, "1")
     Watch.objects.update(next_at=Now())
     with other_connection.transaction():
         other_connection.execute("SELECT FROM weir_watches_watch WHERE host = 'a.example' FOR UPDATE")
@@ -253,17 +280,16 @@ def test_a_watch_that_another_transaction_has_locked_waits_for_no_one(
     assert (asking.ask_due(), judging.judge_ended()) == (1, 1)
 
 
-def test_two_ticks_judge_no_fetch_twice(fetches: CapturedFetches, other_connection: psycopg.Connection[Any]) -> None:
+def test_two_ticks_judge_no_fetch_twice(other_connection: psycopg.Connection[Any]) -> None:
     """What one has taken, the other passes over."""
     watch(URL, every=HOUR)
-    fetch = fetches.answer(ask(), 200, "1")
+    fetch = answer(ask(), 200, "1")
     with other_connection.transaction():
         other_connection.execute("SELECT FROM weir_fetches_fetch WHERE id = %s FOR NO KEY UPDATE", [fetch.pk])
         assert judging.judge_ended() == 0
     assert judging.judge_ended() == 1
 
 
-@pytest.mark.usefixtures("fetches")
 def test_nothing_is_asked_for_by_a_clock_that_is_not_the_expected_one() -> None:
     """After a step of PostgreSQL's clock; times are corrected if it was set back."""
     watch(URL, every=HOUR)
