@@ -1,12 +1,15 @@
 """The OpenAPI document says what the API does: schemathesis sends what it allows, and what it forbids."""
 
 import os
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 import schemathesis
+from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import load_all_checks
 from schemathesis.core.result import Ok
@@ -69,6 +72,16 @@ def test_what_the_document_says_holds(operation: str, secret: str) -> None:
 @pytest.fixture
 def secret(world: World) -> str:  # noqa: ARG001  made in it
     return token()
+
+
+@pytest.fixture(autouse=True)
+def one_session() -> Iterator[None]:
+    """Keep the session from one request to the next, as Django's own test client does: thousands would be opened."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
 
 
 def test_the_document_is_openapi_3_1() -> None:
