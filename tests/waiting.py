@@ -14,6 +14,7 @@ import pytest
 from pytest_rerunfailures import StatusDB  # type: ignore[import-untyped]  # it ships none
 
 LONG_S = 60.0
+SELDOM_S = 0.2
 
 
 class TooLateError(pytest.fail.Exception):  # type: ignore[misc,name-defined]  # pytest has no type for it
@@ -33,13 +34,16 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str, *, ever
 def comes_true(condition: Callable[[], object], seconds: float, *, every_s: float = 0.05) -> bool:
     """Wait until the condition is true, for `seconds` at most; return whether it is.
 
+    It is asked every `every_s` seconds at first, and less often the longer it has been false: to ask takes the
+    processors from what the test waits for.
     For promises, such as that numbers become right: with `assert`, a test that saw a promise broken is not run again.
     """
-    give_up_at = time.monotonic() + seconds
+    began_at = time.monotonic()
     while not condition():
-        if time.monotonic() > give_up_at:
+        waited_s = time.monotonic() - began_at
+        if waited_s > seconds:
             return False
-        time.sleep(every_s)
+        time.sleep(max(every_s, min(waited_s / 20, SELDOM_S, seconds - waited_s)))
     return True
 
 

@@ -6,12 +6,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies
 
 from project.checkout import CHECKOUT
+from tests import waiting
 from tests.matrix.pytest_runs import BESIDE_EACH_OTHER
 from tests.waiting import LONG_S
 
@@ -125,6 +128,24 @@ def test_no_process_is_asked_before_each_test(run: RunPytest, tmp_path: Path) ->
     ended = run("--numprocesses", "1", *options.split(), str(tmp_path))
     assert failed_in(ended.stdout) == ["test_ends_its_process"]
     assert "1 failed, 1 passed in" in ended.stdout, ended.stdout
+
+
+def test_a_long_wait_asks_less_often_and_looks_last_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To ask takes the processors from what the test waits for; a time-out is no longer for it."""
+    now_s = 0.0
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: now_s, sleep=sleep))
+    assert not waiting.comes_true(lambda: looks.append(now_s), 10.0, every_s=0.05)
+    gaps = [later - earlier for earlier, later in pairwise(looks)]
+    assert max(gaps[:20]) < 0.051
+    assert max(gaps) < 0.201
+    assert len(looks) < 100
+    assert 10.0 <= looks[-1] < 10.051
 
 
 def test_no_example_has_to_come_soon() -> None:
