@@ -34,12 +34,13 @@ LATE = .weir/late
 PUT_OFF = -p tests.put_off --put-off $(LATE)
 RUN_LATE = @if [ -s $(LATE) ]; then $(BIN)/python -m pytest @$(LATE); fi
 
-# Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them.
+# Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them;
+# they are few and long, so that two of one file run beside each other, too.
 test: install ## run all tests but those of `make deployments`
 ifeq ($(ARGS),)
 	$(BIN)/python -m pytest --numprocesses 6 $(SLOWEST_FIRST) $(PUT_OFF) -m "not alone" $(DEPLOYMENTS:%=--ignore=%) tests/acceptance tests/integration tests/unit
 	$(RUN_LATE)
-	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) -m alone $(DEPLOYMENTS:%=--ignore=%) tests/acceptance
+	$(BIN)/python -m pytest --numprocesses 2 --dist load --maxschedchunk 1 --max-worker-restart 0 -m alone $(DEPLOYMENTS:%=--ignore=%) tests/acceptance
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
