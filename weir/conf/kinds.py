@@ -150,10 +150,12 @@ def malformed(sentence: str) -> PydanticCustomError:
     return PydanticCustomError(MALFORMED, "{sentence}", {"sentence": sentence})
 
 
-def _secrets(value: object) -> dict[str, str]:
-    if isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair):
+def _secrets(value: object) -> dict[str, str | Mapping[str, object]]:
+    if isinstance(value, Mapping) and all(
+        isinstance(name, str) and isinstance(secret, str | Mapping) for name, secret in value.items()
+    ):
         return dict(value)
-    raise malformed("WEIR_SECRETS must be a dict of names and texts.")
+    raise malformed("WEIR_SECRETS must be a dict of names and texts, or descriptions of OAuth clients.")
 
 
 def _redis_url(value: object) -> str:
@@ -239,7 +241,7 @@ DocsURL = Annotated[
     Wanted("a URL with * in place of a page's name, such as https://docs.example/*.html"),
 ]
 UserKeyName = Annotated[KeyName, one_of(KeyName), Wanted("integer, uuid or text")]
-Secrets = Annotated[dict[str, str], BeforeValidator(_secrets)]
+Secrets = Annotated[dict[str, str | Mapping[str, object]], BeforeValidator(_secrets)]
 Path = Annotated[str, BeforeValidator(_path)]
 RedisURL = Annotated[SecretStr, BeforeValidator(_redis_url)]
 RelayURLs = Annotated[tuple[SecretStr, ...], BeforeValidator(_relays)]

@@ -7,6 +7,7 @@ replaced counts from the next request on, in a file after CACHED_S seconds.
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -27,7 +28,17 @@ class SecretUnusable(LookupError):
 
 def secret(name: str) -> str:
     """Return a secret. Raises SecretUnusable."""
-    value: str | None = settings.WEIR_SECRETS.get(name, os.environ.get(f"{SECRET_PREFIX}{name}"))
+    value = found(name)
+    if not isinstance(value, str):
+        raise SecretUnusable(
+            f"the secret {name} describes an OAuth client: write {{token:{name}}} for its access token"
+        )
+    return value
+
+
+def found(name: str) -> str | Mapping[str, object]:
+    """Return a secret as it is: a text; or a mapping, which only WEIR_SECRETS may have. Raises SecretUnusable."""
+    value: str | Mapping[str, object] | None = settings.WEIR_SECRETS.get(name, os.environ.get(f"{SECRET_PREFIX}{name}"))
     if value is None:
         value = _in_file(name)
     if not value:

@@ -75,7 +75,7 @@ class CapturedFetches(Sequence[Fetch]):
         asking.ask_due()
 
     def _rows(self) -> FetchQuerySet:
-        return Fetch.objects.filter(pk__gt=self._after, is_robots=False).order_by("pk")
+        return Fetch.objects.asked_for().filter(pk__gt=self._after).order_by("pk")
 
     def _found(self, fetch: Fetch | str) -> Fetch:
         if isinstance(fetch, Fetch):

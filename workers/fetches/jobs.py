@@ -8,10 +8,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 from uuid import UUID
 
 from weir.conf import settings
+from weir.conf.oauth_clients import OAuthClient
 from weir.ratelimit.pacing import Run
+from weir.workers.fetches.held_tokens import HeldToken, TokenReading
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
 from weir.workers.tracing import correlation
@@ -20,6 +23,7 @@ from weir.workers.tracing import correlation
 STORING = 10.0
 LONGEST_VALIDATOR = 4_096  # bytes
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+TO_ALL: Final = frozenset({"accept", "accept-language", "if-range", "range", "user-agent"})  # sent to any origin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +95,31 @@ class Job:
     idempotency_key: UUID | None = None
     max_redirects: int = USUAL_REDIRECTS
     was_sent: bool = False  # perhaps: an earlier request of it was written, or lost with a fetcher
+    was_unauthorized: bool = False  # its last answer was a 401
+    tokens: Mapping[str, HeldToken] = field(default_factory=dict)  # those that its headers name, by their clients
+    # For a request for an access token, which Weir itself makes: the client's name, the token's key, and the client.
+    token_client: str = ""
+    token_key: UUID | None = None
+    client: OAuthClient | None = None
+
+    def given_headers(self) -> dict[str, str]:
+        """Return the headers of the site, and of the fetch, that are sent, wherever redirects have led.
+
+        Those of the fetch replace the site's, whatever the case of their names. Once a redirect has led to another
+        origin, only the headers of TO_ALL are sent, as browsers do (https://fetch.spec.whatwg.org/): that origin may
+        redirect back, to a URL of its choice. Once a redirect has turned the method into GET, no headers of the body
+        are sent.
+        """
+        key = {"Idempotency-Key": str(self.idempotency_key)} if self.idempotency_key else {}
+        own = {name.lower() for name in (*self.request_headers, *key)}
+        of_site = {name: value for name, value in self.site_headers.items() if name.lower() not in own}
+        given = {**of_site, **self.request_headers, **key}
+        return {name: value for name, value in given.items() if self._goes_along(name.lower())}
+
+    def _goes_along(self, name: str) -> bool:
+        if self.has_become_get and (name.startswith("content-") or name == "idempotency-key"):
+            return False
+        return not self.has_left_origin or name in TO_ALL
 
     @property
     def is_last(self) -> bool:
@@ -132,7 +161,7 @@ class Answer:
     job: Job
     status_code: int
     headers: tuple[tuple[bytes, bytes], ...]
-    body: bytes
+    body: bytes = field(repr=False)
     lateness_ms: float
     elapsed_ms: float
     flaw: Flaw = Flaw.NONE  # NONE; CUT; or TOO_LARGE: the fetcher stopped reading, because more came than is allowed
@@ -165,14 +194,15 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snoozed:
-    """The fetch goes back to the queue: its run was over, the fetcher stops, or its robots.txt is not known yet.
+    """The fetch goes back to the queue: its run was over, the fetcher stops, or it waits for its robots.txt or a token.
 
     No attempt is counted.
     """
 
     job: Job
-    delay_s: float = 0.0  # the longest time that it waits for its robots.txt; it keeps its place in the queue
+    delay_s: float = 0.0  # the longest time for which it waits for something; it keeps its place in the queue
     reason: str = ""
+    waits_for_token: bool = False  # and for no robots.txt
     slot_used: bool = False  # true if a request was written in its slot, but no answer counts
     lateness_ms: float | None = None  # of that request, if the site has closed the connection
 
@@ -214,11 +244,18 @@ class FetchOutcome:
     incomplete: str = ""  # why `content` is not the whole body, or not what its headers say
     unchanged_from: int | None = None
     waits_for_robots: bool = False  # the fetch keeps its place in the queue, and is woken when its robots.txt is known
+    waits_for_token: bool = False  # the fetch keeps its place in the queue
     is_lost: bool = False  # set by sweep: the outcome is stored only if the lease is over at that moment, too
     is_forbidden: bool = False  # the settings forbid connecting to the origin of the fetch's own URL
     leads_nowhere: bool = False  # the fetch was redirected to something that is not a URL, or too often
     ends_silence: bool = False  # its site was silent, and has answered
     correlation_id: str = ""  # of the web request or task that asked for the fetch, if that is known
+    token: TokenReading | None = None  # of a request for an access token that has ended
+    refused_tokens: tuple[HeldToken, ...] = ()  # the tokens of a request that was answered 401
+
+    @property
+    def keeps_place(self) -> bool:
+        return self.waits_for_robots or self.waits_for_token
 
     @property
     def named(self) -> dict[str, object]:

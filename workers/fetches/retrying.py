@@ -41,6 +41,7 @@ class Retried:
     queued: int = 0
     not_urls: int = 0  # the text is not a URL that Weir fetches
     robots_files: int = 0  # Weir asks for these by itself when a fetch needs them
+    access_tokens: int = 0  # the same
     already_unfinished: int = 0  # another fetch with the same dedupe key has not ended
 
     def __add__(self, other: "Retried") -> "Retried":
@@ -48,12 +49,13 @@ class Retried:
             queued=self.queued + other.queued,
             not_urls=self.not_urls + other.not_urls,
             robots_files=self.robots_files + other.robots_files,
+            access_tokens=self.access_tokens + other.access_tokens,
             already_unfinished=self.already_unfinished + other.already_unfinished,
         )
 
     @property
     def tried(self) -> int:
-        return self.queued + self.not_urls + self.robots_files + self.already_unfinished
+        return self.queued + self.not_urls + self.robots_files + self.access_tokens + self.already_unfinished
 
     def sentences(self) -> Iterator[str]:
         yield f"{self.queued:,} fetch{pluralize(self.queued, 'es')} queued again."
@@ -61,6 +63,9 @@ class Retried:
             yield f"{_stay_failed(self.not_urls)}: no URL that Weir fetches."
         if self.robots_files:
             yield f"{_stay_failed(self.robots_files)}: robots.txt, which Weir asks for again when a fetch needs it."
+        if self.access_tokens:
+            said = "access tokens, for which Weir asks again when a fetch needs them"
+            yield f"{_stay_failed(self.access_tokens)}: {said}."
         if self.already_unfinished:
             yield f"{_stay_failed(self.already_unfinished)}: the URL has an unfinished fetch already (dedupe)."
 
@@ -78,7 +83,8 @@ def retry_failed(
 ) -> Retried:
     """Queue failed fetches again; the oldest `limit` of them, or all. Fetches that have not failed are left alone.
 
-    A robots.txt that Weir asked for is left alone, too: it is asked for again when a fetch needs it. Each fetch is
+    What Weir itself asked for, a robots.txt or an access token, is left alone, too: it is asked for again when a fetch
+    needs it. Each fetch is
     queued once, even if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a
     transaction.
 
@@ -90,10 +96,12 @@ def retry_failed(
     # A text that was not a URL has no site. It may have been cut when it was stored, so it is not parsed again.
     retried = Retried(
         **failed.aggregate(
-            not_urls=Count("pk", filter=Q(site=None)), robots_files=Count("pk", filter=Q(is_robots=True))
+            not_urls=Count("pk", filter=Q(site=None)),
+            robots_files=Count("pk", filter=Q(is_robots=True)),
+            access_tokens=Count("pk", filter=~Q(token_client="")),
         )
     )
-    again = failed.filter(is_robots=False).exclude(site=None)
+    again = failed.filter(is_robots=False, token_client="").exclude(site=None)
     most = limit if expected is None else min(expected + 1, expected + 1 if limit is None else limit)
     ids = list(again.order_by("pk").values_list("pk", flat=True)[:most])
     if expected is not None and len(ids) > expected:

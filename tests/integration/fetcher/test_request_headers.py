@@ -7,11 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
 import pytest
-from django.db import connection
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from tests.integration.fetching import answering, fetched
+from tests.rows import rows
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.fetcher import Fetcher
@@ -76,20 +76,6 @@ def serving(settings: Settings) -> Iterator[Serving]:
             return made
 
         yield started
-
-
-def rows() -> str:
-    """Return everything that is stored, as text."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-            " AND pg_relation_size(oid) > 0"
-        )
-        found = []
-        for (table,) in cursor.fetchall():
-            cursor.execute(f'SELECT string_agg(stored::text, E\'\\n\') FROM "{table}" AS stored')
-            found.append(str(cursor.fetchone()))
-    return "\n".join(found)
 
 
 @pytest.fixture(autouse=True)

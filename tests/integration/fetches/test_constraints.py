@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint
 
 from weir.ratelimit.models import Site, Slot
-from weir.workers.fetches.models import Fetch, FetchState, RobotsFile, RobotsState
+from weir.workers.fetches.models import AccessToken, Fetch, FetchState, RobotsFile, RobotsState
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +54,11 @@ FETCHES: list[tuple[str, dict[str, Any]]] = [
     ("weir_fetch_max_attempts_positive", {"max_attempts": 0}),
     ("weir_fetch_method_known", {"method": "TRACE"}),
     ("weir_fetch_max_redirects_bounded", {"max_redirects": 21}),
+]
+TOKENS: list[tuple[str, dict[str, Any]]] = [
+    ("weir_access_token_has_times", {"sealed": None}),
+    ("weir_access_token_has_times", {"expires_at": None}),
+    ("weir_access_token_or_error", {"sealed": None, "obtained_at": None, "expires_at": None}),
 ]
 ROBOTS: list[tuple[str, dict[str, Any]]] = [
     ("weir_robots_state_known", {"state": "perhaps"}),
@@ -136,6 +141,15 @@ def test_an_impossible_robots_file_is_refused(constraint: str, fields: dict[str,
     assert refused_by(lambda: RobotsFile.objects.filter(pk=file.pk).update(**fields)) == constraint
 
 
+@pytest.mark.parametrize(("constraint", "fields"), TOKENS)
+def test_an_impossible_access_token_is_refused(constraint: str, fields: dict[str, Any]) -> None:
+    """There is a token with its times, or a reason why there is none."""
+    whole = {"client": "A", "sealed": b"x", "obtained_at": NOW, "expires_at": NOW, "refresh_at": NOW}
+    token = AccessToken.objects.create(key=UUID(int=1), **whole)
+    assert refused_by(lambda: AccessToken.objects.create(key=UUID(int=2), **{**whole, **fields})) == constraint
+    assert refused_by(lambda: AccessToken.objects.filter(pk=token.pk).update(**fields)) == constraint
+
+
 def test_a_robots_txt_is_asked_for_once_at_a_time(site: Site) -> None:
     """While one is queued, reserved or running there is no second; afterwards, and as a user's own, there is."""
     whole: dict[str, Any] = {"url": "https://site.example/robots.txt", "site": site}
@@ -176,4 +190,4 @@ def test_every_constraint_has_a_row_here_that_breaks_it() -> None:
         for constraint in model._meta.constraints
         if isinstance(constraint, CheckConstraint)
     }
-    assert {constraint for constraint, _ in SITES + SLOTS + FETCHES + ROBOTS} == declared
+    assert {constraint for constraint, _ in SITES + SLOTS + FETCHES + TOKENS + ROBOTS} == declared

@@ -57,6 +57,8 @@ REASONS = {
     "the secret SHOP is not known to this fetcher: set WEIR_SECRET_SHOP": "internal",
     "the secret in the header X cannot be sent: it must be printable ASCII, on one line": "internal",
     "the file of the secret SHOP in WEIR_SECRETS_DIR cannot be read: PermissionError": "internal",
+    "the secret SHOP does not describe an OAuth client: it needs client_id, a text": "internal",
+    "the secret SHOP brings no access token: the server answered 401: invalid_client": "internal",
     "what nobody has thought of": "other",
     "": "other",
 }

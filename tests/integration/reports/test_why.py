@@ -24,7 +24,8 @@ from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Failure
 from weir.workers.fetches.models import Fetch, FetchState, RobotsState
-from weir.workers.fetches.reports.why import FetchBlocker, UnknownFetch, why
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
+from weir.workers.fetches.reports.why import FetchBlocker, why
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.models import Process
 from weir.workers.schedule import MOST_UNTAKEN

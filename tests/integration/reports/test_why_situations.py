@@ -26,7 +26,8 @@ from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Answer, Event, Failure, Job
 from weir.workers.fetches.models import Fetch, RobotsFile, RobotsState
 from weir.workers.fetches.on_done import unknown
-from weir.workers.fetches.reports.why import UnknownFetch, why
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
+from weir.workers.fetches.reports.why import why
 from weir.workers.fetches.robots import crawl_delays
 from weir.workers.processes.models import Process
 from weir.workers.schedule import MOST_UNTAKEN

@@ -28,7 +28,10 @@ REFUSED: list[tuple[dict[Any, Any], str]] = [
         ({"A": value}, "by {secret:NAME} or {secret:NAME|base64}")
         for value in ("{secret}", "{ secret:A}", "{secret:1}")
     ),
-    *(({"A": value}, "by {secret:NAME} or") for value in ("{SECRET:A}", "{secret:A|hex}", "{secret:A|}")),
+    *(
+        ({"A": value}, "by {secret:NAME} or")
+        for value in ("{SECRET:A}", "{secret:A|hex}", "{secret:A|}", "{TOKEN:A}", "{token :A}")
+    ),
     ({"Bearer abc": "x"}, "names of letters"),
     ({"Accept": "a", "ACCEPT": "b"}, "each header once"),
     ({f"A{number}": "x" for number in range(31)}, "at most 30, not 31"),
@@ -63,8 +66,17 @@ def test_a_secret_is_put_in_its_place() -> None:
     """As often as it is named, as it is or in Base64; what it says names no other one."""
     known = {"A": "kim:{secret:B}", "B": "b"}
     value = "Basic {secret:A|base64} {secret:B}{secret:B} {secret:A} {x}"
-    assert request_headers.with_secrets(value, known.__getitem__) == "Basic a2ltOntzZWNyZXQ6Qn0= bb kim:{secret:B} {x}"
-    assert request_headers.secrets_of({"X": value}) == {"A", "B"}
+    texts = {request_headers.Named("secret", name): text for name, text in known.items()}
+    assert request_headers.with_texts(value, texts) == "Basic a2ltOntzZWNyZXQ6Qn0= bb kim:{secret:B} {x}"
+    assert request_headers.named_in({"X": value}) == set(texts)
+
+
+def test_a_token_is_another_thing_than_the_secret_of_the_same_name() -> None:
+    """A secret that describes an OAuth client is not sent to the sites that get its tokens."""
+    secret, token = request_headers.Named("secret", "A"), request_headers.Named("token", "A")
+    assert request_headers.named_in({"X": "Bearer {token:A}", "Y": "{secret:A}"}) == {secret, token}
+    assert request_headers.with_texts("{token:A} {secret:A}", {secret: "1", token: "2"}) == "2 1"
+    assert request_headers.usable_headers({"Authorization": "Bearer {token:A}", "X": "{tokens}"})
 
 
 def test_a_line_is_read_as_it_is_written() -> None:

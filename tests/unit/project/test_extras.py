@@ -23,6 +23,7 @@ PLACES = {
     "weir/api": ["api"],
     "weir/ops": ["ops"],
     "workers/tracing/recorder.py": ["otel"],
+    "workers/fetches/access_tokens/sealing.py": ["oauth"],
     "workers/fetches/fetcher/fetcher.py": ["uvloop"],
 }
 WITH = {

@@ -38,7 +38,7 @@ from weir.api.schemas.fetches import (
 )
 from weir.api.schemas.values import Id
 from weir.api.tokens import scopes
-from weir.conf.texts.request_headers import secrets_of
+from weir.conf.texts.request_headers import named_in
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.workers.cursors import BadCursor
@@ -50,7 +50,8 @@ from weir.workers.fetches.reports import fetch_filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
 from weir.workers.fetches.reports.fetch_way import FetchOnItsWay, fetch_way
 from weir.workers.fetches.reports.forecast import forecast
-from weir.workers.fetches.reports.why import UnknownFetch, why
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
+from weir.workers.fetches.reports.why import why
 
 router = Router(tags=["fetches"])
 BINARY: Final = "application/octet-stream"
@@ -80,7 +81,7 @@ def post_fetches(request: HttpRequest, wanted: NewFetches, idempotency_key: str 
         has_body = any(options[name] is not None for name in ("body", "json", "form"))
         if has_body and len(wanted.urls) > MOST_WITH_BODY:
             raise Problem(INVALID, f"urls must be at most {MOST_WITH_BODY} if there is a body: it is stored for each.")
-        if secrets_of(wanted.headers or {}):  # who may add fetches could send any secret to a host of their own
+        if named_in(wanted.headers or {}):  # who may add fetches could send any secret to a host of their own
             raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
         if wanted.method not in SAFE and scopes.SEND_FETCHES not in token_of(request).scopes:
             raise Problem(NOT_PERMITTED, f"A {wanted.method} needs the scope {scopes.SEND_FETCHES}, too.")

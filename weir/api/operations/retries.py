@@ -37,7 +37,7 @@ def retry_fetches(request: HttpRequest, wanted: Retry) -> Retried:
     if wanted.dry_run:
         fetches.RETRY.allow(actor(request), wanted.why)
         would = fetches.would_retry(meant)
-        return Retried(dry_run=True, queued=would, not_urls=0, robots_files=0, already_unfinished=0)
+        return Retried(dry_run=True, queued=would, not_urls=0, robots_files=0, access_tokens=0, already_unfinished=0)
     if wanted.expected is None:
         raise Problem(INVALID, "Say in `expected` how many you expect: `dry_run` tells.")
     with refused(MORE_THAN_EXPECTED, MoreFetchesThanExpected), refused(BUSY, SitesLocked):
@@ -47,6 +47,7 @@ def retry_fetches(request: HttpRequest, wanted: Retry) -> Retried:
         queued=done.queued,
         not_urls=done.not_urls,
         robots_files=done.robots_files,
+        access_tokens=done.access_tokens,
         already_unfinished=done.already_unfinished,
     )
 

@@ -28,7 +28,7 @@ from weir.api.schemas.values import Host
 from weir.api.tokens import scopes
 from weir.api.tokens.models import SITE_PREFIX
 from weir.conf.texts.rates import parse_duration, rate_text
-from weir.conf.texts.request_headers import secrets_of
+from weir.conf.texts.request_headers import named_in
 from weir.ops.snapshots import OverviewSnapshot
 from weir.ratelimit import site_names
 from weir.ratelimit.changing.declared import SETTINGS
@@ -168,9 +168,9 @@ def _changeable(host: str) -> str:
 
 def _refuse_new_secrets(headers: Mapping[str, str] | None, site: Site | None) -> None:
     """Raise Problem if the headers name other secrets than the site's: a token could send any to a host of its own."""
-    known = secrets_of((site and site.headers) or {})
-    if new := secrets_of(headers or {}) - known:
-        raise Problem(INVALID, f"headers must not name a new secret here, but name {', '.join(sorted(new))}.")
+    known = named_in((site and site.headers) or {})
+    if new := named_in(headers or {}) - known:
+        raise Problem(INVALID, f"headers must not name a new secret here, but name {', '.join(sorted(map(str, new)))}.")
 
 
 def _version(host: str, if_match: str) -> str | None:

@@ -13,7 +13,7 @@ from weir.api.schemas.sites import WhyQuery
 from weir.api.schemas.values import Id
 from weir.api.schemas.watches import NewWatches, NewWatchesAnswer, Watch, WatchListQuery, WatchPage
 from weir.api.tokens import scopes
-from weir.conf.texts.request_headers import secrets_of
+from weir.conf.texts.request_headers import named_in
 from weir.workers.cursors import BadCursor
 from weir.workers.watches import actions, listing
 from weir.workers.watches.models import Watch as Row
@@ -28,7 +28,7 @@ def post_watches(request: HttpRequest, wanted: NewWatches) -> NewWatchesAnswer:
 
     Their keys are the token's name and the URL, so no program changes the watches of another one.
     """
-    if secrets_of(wanted.headers or {}):
+    if named_in(wanted.headers or {}):
         raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
     if (wanted.shortest_s is None) is not (wanted.longest_s is None):
         raise Problem(INVALID, "Give shortest_s and longest_s, or none of them.")

@@ -149,6 +149,7 @@ class FetchDetails(Answer):
     request_headers: dict[str, str] | None
     headers: list[tuple[str, str]]
     is_robots: bool
+    token_client: str
     created_at: datetime
     not_before: datetime
     started_at: datetime | None
@@ -211,4 +212,5 @@ class Retried(Answer):
     queued: int  # with `dry_run`: how many would be queued
     not_urls: int
     robots_files: int
+    access_tokens: int
     already_unfinished: int

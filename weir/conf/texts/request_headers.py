@@ -1,14 +1,14 @@
 """Headers that a site or a fetch gives its requests: which may be given, and the placeholders of secrets in them. Pure.
 
 A placeholder in a value names a secret: `{secret:NAME}` stands for its text, `{secret:NAME|base64}` for its text in
-Base64, as Basic authentication needs it (RFC 7617). Rows, pages and logs have placeholders only; weir.conf.secrets has
-the secrets.
+Base64, as Basic authentication needs it (RFC 7617). `{token:NAME}` stands for an access token of the OAuth client that
+the secret describes. Rows, pages and logs have placeholders only; weir.conf.secrets has the secrets.
 """
 
 import base64
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 MOST_HEADERS: Final = 30
 LONGEST_VALUE: Final = 4_096  # characters
@@ -19,11 +19,13 @@ ENCODINGS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5.6.2
 _VALUE: Final = re.compile(r"[!-~](?:[\t -~]*[!-~])?")
+SECRET: Final = "secret"  # noqa: S105  the word in a placeholder
+TOKEN: Final = "token"  # noqa: S105  the same
 _PLACEHOLDER: Final = re.compile(
-    rf"\{{secret:([A-Za-z]\w{{0,99}})(?:\|({'|'.join(filter(None, ENCODINGS))}))?\}}", re.ASCII
+    rf"\{{({SECRET}|{TOKEN}):([A-Za-z]\w{{0,99}})(?:\|({'|'.join(filter(None, ENCODINGS))}))?\}}", re.ASCII
 )
-_LIKE_PLACEHOLDER: Final = re.compile(r"\{\s*secret", re.IGNORECASE)
-_SHAPES: Final = " or ".join(f"{{secret:NAME{f'|{name}' if name else ''}}}" for name in ENCODINGS)
+_LIKE_PLACEHOLDER: Final = re.compile(rf"\{{\s*({SECRET}|{TOKEN}\s*:)", re.IGNORECASE)
+_SHAPES: Final = f"{{{SECRET}:NAME}} or {{{SECRET}:NAME|base64}}, and an access token by {{{TOKEN}:NAME}}"
 
 _CONNECTION: Final = "belongs to the connection, and Weir sets it"
 _CODED: Final = "Weir asks for the encodings that it reads"
@@ -44,6 +46,20 @@ WHY_REFUSED: Final[Mapping[str, str]] = {
 }  # fmt: skip
 OF_ONE_FETCH: Final = frozenset({"if-range", "range"})  # a fetch may have these, a site may not
 NEED_SECRET: Final = frozenset({"authorization"})  # a value without a placeholder would be stored as it is
+
+
+class Named(NamedTuple):
+    """What a placeholder names: the text of a secret, or an access token of the client that it describes."""
+
+    kind: str  # SECRET or TOKEN
+    name: str
+
+    def __str__(self) -> str:
+        return f"{{{self.kind}:{self.name}}}"
+
+    def written(self, encoding: str) -> str:
+        """Return the placeholder of the text in this encoding."""
+        return f"{{{self.kind}:{self.name}{f'|{encoding}' if encoding else ''}}}"
 
 
 def usable_headers(
@@ -69,17 +85,19 @@ def usable_headers(
     return usable
 
 
-def secrets_of(headers: Mapping[str, str]) -> set[str]:
-    """Return the names of the secrets for which there are placeholders in the values."""
-    return {found[1] for value in headers.values() for found in _PLACEHOLDER.finditer(value)}
+def named_in(headers: Mapping[str, str]) -> set[Named]:
+    """Return what the placeholders in the values name."""
+    return {Named(found[1], found[2]) for value in headers.values() for found in _PLACEHOLDER.finditer(value)}
 
 
-def with_secrets(value: str, secret: Callable[[str], str]) -> str:
-    """Return the value with the secrets in place of their placeholders.
+def is_like_placeholder(value: str) -> bool:
+    """Return whether the value has something that looks like a placeholder, and is none."""
+    return bool(_LIKE_PLACEHOLDER.search(_PLACEHOLDER.sub("", value)))
 
-    `secret` returns a secret by its name, or raises an error.
-    """
-    return _PLACEHOLDER.sub(lambda found: ENCODINGS[found[2] or ""](secret(found[1])), value)
+
+def with_texts(value: str, texts: Mapping[Named, str]) -> str:
+    """Return the value with these texts in place of their placeholders."""
+    return _PLACEHOLDER.sub(lambda found: ENCODINGS[found[3] or ""](texts[Named(found[1], found[2])]), value)
 
 
 def parse_header(line: str) -> tuple[str, str]:
@@ -116,7 +134,7 @@ def _check(name: str, value: str, also: Container[str]) -> None:
             f"headers must have values of 1 to {LONGEST_VALUE:,} printable ASCII characters; that of {name} is not one."
         )
     rest = _PLACEHOLDER.sub("", value)
-    if _LIKE_PLACEHOLDER.search(rest):
+    if is_like_placeholder(value):
         raise ValueError(f"headers name a secret by {_SHAPES}; {name} does not.")
     if name.lower() in NEED_SECRET and rest == value:
         raise ValueError(f"headers must name the secret of {name}, not contain it: write {{secret:NAME}} in its place.")

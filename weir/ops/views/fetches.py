@@ -15,7 +15,8 @@ from weir.ratelimit.sites import UnknownSite
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.reports import fetch_filters, fetch_list
 from weir.workers.fetches.reports.fetch_way import FetchWay, fetch_way
-from weir.workers.fetches.reports.why import UnknownFetch, Why, why
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
+from weir.workers.fetches.reports.why import Why, why
 
 MOST_HEADERS = 100
 FILTERS = PageFilters(

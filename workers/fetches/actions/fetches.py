@@ -55,4 +55,4 @@ def retry(
 
 def would_retry(meant: QuerySet[Fetch]) -> int:
     """Return how many fetches `retry` would try to queue again now."""
-    return meant.filter(Q(state=FetchState.FAILED), is_robots=False).exclude(site=None).count()
+    return meant.filter(Q(state=FetchState.FAILED), is_robots=False, token_client="").exclude(site=None).count()

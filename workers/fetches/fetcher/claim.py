@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import Error, connection
@@ -66,6 +66,9 @@ class ClaimedFetch(NamedTuple):
     idempotency_key: UUID | None
     max_redirects: int
     was_sent: bool
+    was_unauthorized: bool
+    token_client: str  # empty unless Weir itself asks for an access token
+    token_key: UUID | None
 
 
 class Successor(NamedTuple):
@@ -92,8 +95,16 @@ class Successor(NamedTuple):
     idempotency_key: UUID | None
     max_redirects: int
     was_sent: bool
+    was_unauthorized: bool
+    token_client: str  # empty unless Weir itself asks for an access token
+    token_key: UUID | None
 
 
+OF_FETCH: Final = (
+    "url", "redirects", "attempts", "max_attempts", "is_robots", "obeys_robots", "correlation_id", "traceparent",
+    "first_url", "losses", "site_headers", "request_headers", "has_left_origin", "has_become_get",
+    "idempotency_key", "max_redirects", "was_sent", "was_unauthorized", "token_client", "token_key",
+)  # fmt: skip
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
 SUCCESSORS = Statement("successors", row=Successor, commits=True)
 
@@ -128,11 +139,6 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
         run, concurrency = runs[key]
         jobs.append(
             Job(
-                fetch_id=row.id,
-                url=row.url,
-                redirects=row.redirects,
-                attempts=row.attempts,
-                max_attempts=row.max_attempts,
                 site_id=row.site_id,
                 site=row.site,
                 slot_id=row.slot_id,
@@ -140,22 +146,9 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 run=run,
                 concurrency=concurrency,
                 validators=_validators(row),
-                is_robots=row.is_robots,
-                obeys_robots=row.obeys_robots,
                 refusing=None if row.refusing is None else tuple(row.refusing),
                 is_silent=row.is_silent,
-                correlation_id=row.correlation_id,
-                traceparent=row.traceparent,
-                first_url=row.first_url,
-                losses=row.losses,
-                has_left_origin=row.has_left_origin,
-                site_headers=row.site_headers,
-                request_headers=row.request_headers,
-                method="GET" if row.has_become_get else row.method,
-                has_become_get=row.has_become_get,
-                idempotency_key=row.idempotency_key,
-                max_redirects=row.max_redirects,
-                was_sent=row.was_sent,
+                **_of_fetch(row),
             )
         )
     try:
@@ -207,30 +200,13 @@ def successors_of(jobs: Iterable[Job]) -> list[tuple[Job, datetime]]:
 
 
 def _following(job: Job, row: Successor) -> Job:
-    return replace(
-        job,
-        fetch_id=row.id,
-        url=row.url,
-        redirects=row.redirects,
-        attempts=row.attempts,
-        max_attempts=row.max_attempts,
-        validators=None,
-        is_robots=row.is_robots,
-        obeys_robots=row.obeys_robots,
-        correlation_id=row.correlation_id,
-        traceparent=row.traceparent,
-        first_url=row.first_url,
-        losses=row.losses,
-        has_left_origin=row.has_left_origin,
-        site_headers=row.site_headers,
-        request_headers=row.request_headers,
-        method="GET" if row.has_become_get else row.method,
-        has_become_get=row.has_become_get,
-        idempotency_key=row.idempotency_key,
-        max_redirects=row.max_redirects,
-        was_sent=row.was_sent,
-        body=None,
-    )
+    return replace(job, validators=None, body=None, tokens={}, client=None, **_of_fetch(row))
+
+
+def _of_fetch(row: ClaimedFetch | Successor) -> dict[str, Any]:
+    """Return the fields of a job that come from its fetch, and from the settings of its site for this fetch."""
+    named = {name: getattr(row, name) for name in OF_FETCH}
+    return {"fetch_id": row.id, "method": "GET" if row.has_become_get else row.method, **named}
 
 
 class Claimer:

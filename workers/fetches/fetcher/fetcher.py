@@ -29,6 +29,7 @@ from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER, Confirmation
 from weir.ratelimit.slot_rows import Recall
+from weir.workers.fetches.access_tokens import gate as access_tokens_gate
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.fetcher import successors
 from weir.workers.fetches.fetcher.claim import Claimer, claim, reconnecting
@@ -120,10 +121,11 @@ class Fetcher:
             return self._admit(jobs)
 
     def _admit(self, jobs: list[Job]) -> tuple[list[Job], list[Event]]:
-        """Return the jobs that may be requested, with their bodies, and the events of the others."""
+        """Return the jobs that may be requested, with their tokens and bodies, and the events of the others."""
         allowed, turned_away = robots_gate.admit(jobs, self._robots_files)
-        admitted, waiting = self._bodies.admit(allowed)
-        return admitted, [*turned_away, *waiting]
+        with_tokens, without = access_tokens_gate.admit(allowed)
+        admitted, waiting = self._bodies.admit(with_tokens)
+        return admitted, [*turned_away, *without, *waiting]
 
     def stop_starting(self) -> None:
         """Give back the fetches whose requests have not been written. For a signal handler: returns immediately."""

@@ -8,11 +8,13 @@ from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.robots import crawl_delays
 
 PURGE_FETCHES = Statement("purge_fetches", returns=int, commits=True)
+PURGE_TOKENS = Statement("purge_tokens", returns=int, commits=True)
 PURGE_ROBOTS_FILES = Statement("purge_robots_files", returns=int, commits=True)
 
 BATCH = 1_000
 WITHIN_S = 5.0  # seconds for each kind of row, once in ten minutes
 ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after it has expired
+TOKEN_RETENTION = 86_400.0  # seconds for which an access token is kept after it was last due
 
 NOTES_RETENTION = 7 * 86_400.0  # seconds for which a deleted site is remembered: no transaction is open that long
 
@@ -28,6 +30,7 @@ def purge() -> int:
     """
     crawl_delays.settle_all()
     _delete(PURGE_ROBOTS_FILES, ROBOTS_RETENTION)
+    _delete(PURGE_TOKENS, TOKEN_RETENTION)
     deleted_sites.delete_idle()
     _delete(PURGE_DELETED_SITES, NOTES_RETENTION)
     return _delete(PURGE_FETCHES, settings.WEIR_FETCH_RETENTION)

@@ -16,7 +16,6 @@ from weir.workers.fetches.reports.why import FetchBlocker, Why
 
 SHOWN = 200  # characters of a text in the table; --json has all of them
 COLUMNS = ("id", "state", "status", "URL", "error")
-ROBOTS = "a robots.txt that Weir itself asks for"
 PRECISE = "%Y-%m-%d %H:%M:%S.%f UTC"
 
 
@@ -49,6 +48,13 @@ def as_data(fetch: ListedFetch) -> dict[str, object]:
     }
 
 
+def own_request(*, is_robots: bool, token_client: str) -> str:
+    """Return what Weir itself asks for by a fetch; "" if a user asked for it."""
+    if is_robots:
+        return "a robots.txt that Weir itself asks for"
+    return f"an access token of {token_client}, for which Weir itself asks" if token_client else ""
+
+
 def details(way: FetchWay) -> dict[str, object]:
     """Return everything that is stored about one fetch, except its body, for machines."""
     fetch = way.fetch
@@ -74,6 +80,7 @@ def details(way: FetchWay) -> dict[str, object]:
         "max_redirects": fetch.max_redirects,
         "site": fetch.site or None,
         "is_robots": fetch.is_robots,
+        "token_client": fetch.token_client or None,
         "priority": fetch.priority,
         "attempts": fetch.attempts,
         "max_attempts": fetch.max_attempts,
@@ -112,7 +119,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "idempotency key", str(of["idempotency_key"] or "")
     chain = ", ".join(f"{status} to {url}" for status, url in fetch.redirect_chain or ())
     yield "redirects", chain or str(fetch.redirects or "")
-    yield "what", ROBOTS if of["is_robots"] else ""
+    yield "what", own_request(is_robots=fetch.is_robots, token_client=fetch.token_client)
     yield "site", str(of["site"] or "")
     yield "priority", str(of["priority"])
     yield "request headers", "; ".join(written_headers(fetch.request_headers or {}))

@@ -11,7 +11,8 @@ from typing import Final
 from weir.workers.cli.terminal import printable, span
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.reports.progress import Progress, SiteProgress
-from weir.workers.fetches.reports.why import FetchBlocker, UnknownFetch, Why, why
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
+from weir.workers.fetches.reports.why import FetchBlocker, Why, why
 
 MOST: Final = 3  # sites of which a fetch is asked about: those with most unfinished fetches
 EVERY_S: Final = 5.0  # an answer takes up to five queries, and asks the broker

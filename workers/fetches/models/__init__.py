@@ -1,5 +1,6 @@
-"""The models of fetches: Fetch, FetchBody, RequestBody and RobotsFile."""
+"""The models of fetches: Fetch, FetchBody, RequestBody, RobotsFile and AccessToken."""
 
+from weir.workers.fetches.models.access_token import AccessToken
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
 from weir.workers.fetches.models.fetch import (
     ACTIVE,
@@ -23,6 +24,7 @@ __all__ = [
     "LONGEST_TASK_NAME",
     "NO_HEADERS",
     "URL_KEY",
+    "AccessToken",
     "Fetch",
     "FetchBody",
     "FetchQuerySet",

@@ -48,6 +48,10 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
         """Return the fetches that `retry_failed` may queue again."""
         return self.filter(state=FetchState.FAILED)
 
+    def asked_for(self) -> Self:
+        """Return the fetches that users asked for: no robots.txt, and no access token, for which Weir itself asks."""
+        return self.filter(is_robots=False, token_client="")
+
 
 class Fetch(Traced):
     """One URL to request. Once accepted, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
@@ -133,6 +137,12 @@ class Fetch(Traced):
     on_done_again_at = models.DateTimeField(null=True, help_text="when it is called again: a worker knew no such task")
     dedupe_key = models.UUIDField(null=True, help_text="of all fetches with the same key, one may be unfinished")
     is_robots = models.BooleanField(default=False, db_default=False, help_text="a robots.txt that Weir itself asks for")
+    token_client = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the OAuth client for which Weir itself asks for an access token; dedupe_key is the token's key",
+    )
 
     objects: ClassVar = FetchQuerySet.as_manager()
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from weir.postgres.statements import Statement
 from weir.workers.fetches.models import FINAL, HELD, FetchState
 from weir.workers.fetches.reports.preview import MOST, BodyPreview, preview
-from weir.workers.fetches.reports.why import UnknownFetch
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
 
 
 class FetchOnItsWay(NamedTuple):
@@ -39,6 +39,7 @@ class FetchOnItsWay(NamedTuple):
     request_headers: dict[str, str] | None
     headers: object
     is_robots: bool
+    token_client: str
     created_at: datetime
     not_before: datetime
     due_since: datetime | None

@@ -12,6 +12,14 @@ from weir.workers.fetches.reports.simulation import ReservedRun, SiteTiming
 from weir.workers.processes.status import longest_round_trip_s
 
 
+class UnknownFetch(LookupError):
+    """There is no fetch with this id: there never was, or purge has deleted it."""
+
+    def __init__(self, fetch_id: int) -> None:
+        because = "no fetch was given this number (a transaction that rolls back leaves a gap), or it was purged"
+        super().__init__(f"There is no fetch {fetch_id}: {because}. `manage.py fetches` lists the newest.")
+
+
 class WaitingFetch(NamedTuple):
     """A fetch, and everything that can keep it waiting (sql/why.sql)."""
 

@@ -23,11 +23,12 @@ from weir.ratelimit.models import PAUSED_FOREVER, TRIED_STATES, HeldState
 from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
 from weir.workers.cli.terminal import span
+from weir.workers.fetches.access_tokens.gate import WAITS
 from weir.workers.fetches.dispatch import InHand
 from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.holds import next_try, pauses
-from weir.workers.fetches.reports.waiting_fetch import WaitingFetch, starts_in_s
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch, WaitingFetch, starts_in_s
 from weir.workers.fetches.robots.rules import PATH
 from weir.workers.processes.status import ProcessStatus, processes
 from weir.workers.publish import waiting
@@ -44,14 +45,6 @@ FETCHES_NEED = {  # by kind of process: its name, and what does not happen witho
     "ticks": ("worker of the queue weir.ticks", "no slot is given out"),
     "beat": ("beat", "nothing calls dispatch"),
 }
-
-
-class UnknownFetch(LookupError):
-    """There is no fetch with this id: there never was, or purge has deleted it."""
-
-    def __init__(self, fetch_id: int) -> None:
-        because = "no fetch was given this number (a transaction that rolls back leaves a gap), or it was purged"
-        super().__init__(f"There is no fetch {fetch_id}: {because}. `manage.py fetches` lists the newest.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,7 +191,7 @@ def _of_fetch(
                 kind="no site", text="Its site was deleted: it follows its host to another within seconds."
             )
         case _:
-            waits = [*_robots(row), *_not_due(row), *_concurrency(row)]
+            waits = [*_robots(row), *_token(row), *_not_due(row), *_concurrency(row)]
             yield from waits
             yield from _turn(row, [*found, *waits]) if found or waits else (_silence(row) or _turn(row, ()))
 
@@ -240,6 +233,13 @@ def _robots(row: WaitingFetch) -> Iterator[FetchBlocker]:
     elif row.robots_state is None:
         text = f"{file} is not known yet: it is asked for when a fetcher takes this fetch."
         yield FetchBlocker(kind="robots.txt", text=text)
+
+
+def _token(row: WaitingFetch) -> Iterator[FetchBlocker]:
+    """Yield a blocker if a fetcher found that the fetch needs an access token that is not known."""
+    if row.waits_for_robots and row.error.startswith(WAITS):
+        text = f"It {row.error}, which Weir asks for before everything else at the site of its server."
+        yield FetchBlocker(kind="access token", text=text, remedy="manage.py fetches list --state queued")
 
 
 def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:

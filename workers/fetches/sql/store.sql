@@ -15,13 +15,13 @@ WITH outcome AS MATERIALIZED (
         %(delay_s)b::float8[], %(error)b::text[], %(status_code)b::int[], %(headers)b::text[], %(etag)b::text[],
         %(last_modified)b::text[], %(lateness_ms)b::float8[], %(elapsed_ms)b::float8[], %(hop_url)b::text[],
         %(hop_site)b::bigint[], %(content)b::bytea[], %(unchanged_from)b::bigint[], %(incomplete)b::text[],
-        %(waits_for_robots)b::bool[], %(is_lost)b::bool[], %(has_left_origin)b::bool[],
+        %(keeps_place)b::bool[], %(is_lost)b::bool[], %(has_left_origin)b::bool[],
         %(has_become_get)b::bool[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
-        hop_site, content, unchanged_from, incomplete, waits_for_robots, is_lost, has_left_origin,
+        hop_site, content, unchanged_from, incomplete, keeps_place, is_lost, has_left_origin,
         has_become_get
     )
 ), moved AS (
@@ -35,8 +35,8 @@ WITH outcome AS MATERIALIZED (
         in_hand = false,
         not_before = CASE WHEN outcome.delay_s > 0
             THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
-        -- A fetch that waits for its robots.txt keeps its place in the queue (sql/wake_waiting_for_robots.sql).
-        due_since = CASE WHEN outcome.waits_for_robots THEN coalesce(job.due_since, job.not_before) END,
+        -- A fetch that waits for its robots.txt (sql/wake_waiting_for_robots.sql), or for a token, keeps its place.
+        due_since = CASE WHEN outcome.keeps_place THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
             slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), job.started_at
@@ -65,7 +65,7 @@ WITH outcome AS MATERIALIZED (
         AND (NOT outcome.is_lost OR job.lease_until < clock_timestamp())
         AND job.finished_at IS NULL  -- so it is held; for a condition on `state`, all held fetches might be read
     RETURNING
-        job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since, job.correlation_id,
+        job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.correlation_id,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, old statistics may make a scan of all slots look cheap
     UPDATE weir_ratelimit_slot_use AS slot
@@ -80,5 +80,5 @@ WITH outcome AS MATERIALIZED (
 )
 SELECT
     id, url, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS hop_url, state, site_id, on_done, is_robots,
-    due_since IS NOT NULL AS waits_for_robots, correlation_id
+    correlation_id
 FROM moved

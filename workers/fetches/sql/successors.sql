@@ -4,13 +4,15 @@ SELECT
     slot.id AS slot_id, job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
     job.redirects, job.attempts, job.max_attempts,
     slot.passed_on_at, job.is_robots,
-    NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+    NOT job.is_robots AND job.token_client = '' AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
     job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
     job.losses,
-    CASE WHEN job.is_robots THEN '{}' ELSE coalesce(site.headers, '{}') END AS site_headers,
-    CASE WHEN job.is_robots THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
+    CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(site.headers, '{}') END AS site_headers,
+    CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
     job.has_left_origin, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get, job.idempotency_key,
-    job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent
+    job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent,
+    job.status_code IS NOT DISTINCT FROM 401 AS was_unauthorized, job.token_client,
+    CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key
 FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
 CROSS JOIN LATERAL (
     SELECT * FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0

@@ -12,14 +12,14 @@ its time for that reason, step 5 shows it, and it is reported (`AttemptContext.s
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from weir.conf import settings
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
-from weir.workers.fetches.fetcher.http.masking import Headers, masked, masked_text
+from weir.workers.fetches.fetcher.http.masking import Headers, Secrets, masked, masked_text
 from weir.workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.reachability import Reachability
@@ -59,7 +59,7 @@ class Attempt:
         self.started_at: float | None = None
         self.is_reused = False  # the connection has carried a request before: the site may be closing it just now
         self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
-        self.secrets: Mapping[str, str] = {}  # those of its request, by name
+        self.secrets: Secrets = {}  # the secrets and tokens in its request
         self.memory = AnswerMemory(shared.memory, self.job.site_id)
         self._connection: HttpConnection | None = None
         self._address = ""

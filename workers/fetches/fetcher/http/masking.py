@@ -1,18 +1,19 @@
-"""Masks the secrets of a request in what its site answers, which is stored: some sites repeat what they got."""
+"""Masks the secrets and tokens of a request in what its site answers, which is stored: some sites repeat them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote
 
-from weir.conf.texts.request_headers import ENCODINGS
+from weir.conf.texts.request_headers import ENCODINGS, Named
 
 SHORTEST: Final = 8  # characters of a secret that is looked for: a shorter one may stand there by chance
 COUNTED_WITH: Final = frozenset({b"content-length"})
 
+Secrets = Mapping[Named, str]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
-def masked(headers: Iterable[tuple[bytes, bytes]], secrets: Mapping[str, str]) -> Headers:
+def masked(headers: Iterable[tuple[bytes, bytes]], secrets: Secrets) -> Headers:
     """Return the headers with placeholders for the secrets, in each encoding in which a request may have had them."""
     if not (found := _found(secrets)):
         return tuple(headers)
@@ -22,17 +23,17 @@ def masked(headers: Iterable[tuple[bytes, bytes]], secrets: Mapping[str, str]) -
     )
 
 
-def masked_text(text: str, secrets: Mapping[str, str]) -> str:
+def masked_text(text: str, secrets: Secrets) -> str:
     """Return a text about the answer, such as an error, with placeholders for the secrets."""
     return _masked(text.encode(), _found(secrets)).decode() if secrets else text
 
 
-def _found(secrets: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def _found(secrets: Secrets) -> list[tuple[bytes, bytes]]:
     """Return what is looked for, and what takes its place: the longest first, as one may be a part of another."""
     found = {}
-    for name, text in secrets.items():
+    for named, text in secrets.items():
         for encoding, encoded in ENCODINGS.items():
-            placeholder = f"{{secret:{name}{f'|{encoding}' if encoding else ''}}}".encode()
+            placeholder = named.written(encoding).encode()
             for form in _forms(encoded(text)):
                 if len(form) >= SHORTEST:
                     found[form.encode()] = placeholder

@@ -18,6 +18,7 @@ from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER
+from weir.workers.fetches.access_tokens.answers import LONGEST_ANSWER as LONGEST_TOKEN_ANSWER
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import descriptors, heads
 from weir.workers.fetches.fetcher.http.attempt import Attempt, AttemptContext, RunOver
@@ -163,8 +164,7 @@ class Session:
         connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)
-            most_body = MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY
-            reader = AnswerReader(most_body, has_body=attempt.job.method != "HEAD")
+            reader = AnswerReader(_most_bytes(attempt.job), has_body=attempt.job.method != "HEAD")
             await attempt.write_in_turn(connection, request, reader)
             return await self._answer(attempt, connection, reader)
         except ConnectionClosedEarly:
@@ -276,6 +276,13 @@ class Session:
         if now - self._said_at.get(event, NEVER) > SAY_EVERY_S:
             self._said_at[event] = now
             log.error(event, error=error)
+
+
+def _most_bytes(job: Job) -> int:
+    """Return how many bytes of the answer's body are read, encoded as on the wire."""
+    if job.is_robots:
+        return MAX_RAW_BYTES
+    return LONGEST_TOKEN_ANSWER if job.client else settings.WEIR_FETCH_MAX_BODY
 
 
 def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:

@@ -14,7 +14,7 @@ from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
 from weir.workers.fetches.fetcher.results.contents import ALL_THERE, UNASKED_PART, content_of, is_unasked_part
 from weir.workers.fetches.fetcher.results.decoding import Decoded
-from weir.workers.fetches.fetcher.results.redirects import BEGINS_PLACEHOLDER, REDIRECTS, locations_of, redirected
+from weir.workers.fetches.fetcher.results.redirects import REDIRECTS, locations_of, redirected, was_masked
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed, echo
 from weir.workers.fetches.methods import SAFE
 from weir.workers.fetches.models import FetchState
@@ -176,13 +176,14 @@ def _unanswered(outcome: FetchOutcome, event: Failure, chance: float) -> FetchOu
 def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchOutcome:
     if isinstance(event, Disallowed):
         return replace(outcome, slot_used=False, state=FetchState.FAILED, error=event.error)
-    waits = event.delay_s > 0
+    for_token = event.waits_for_token
     return replace(
         outcome,
         slot_used=event.slot_used,
         lateness_ms=event.lateness_ms,
         delay_s=event.delay_s,
-        waits_for_robots=waits,
+        waits_for_robots=event.delay_s > 0 and not for_token,
+        waits_for_token=for_token,
         error=event.reason,
     )
 
@@ -223,7 +224,7 @@ def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
     for key, value in headers:
         if key.lower() == name:
             text = value.decode("latin-1")
-            return text if echo(text) and BEGINS_PLACEHOLDER not in text else ""
+            return text if echo(text) and not was_masked(text) else ""
     return ""
 
 

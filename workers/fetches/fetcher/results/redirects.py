@@ -10,7 +10,7 @@ from weir.workers.fetches.methods import SAFE, becomes_get
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.targets import InvalidTarget, Target, keeps_origin, parse_target
 
-BEGINS_PLACEHOLDER: Final = "{secret:"  # of a secret that was masked in a header of the answer (http/masking.py)
+BEGIN_PLACEHOLDERS: Final = ("{secret:", "{token:")  # of what was masked in a header of the answer (http/masking.py)
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 WANTS_A_COOKIE: Final = (
     "asked again, the site would say the same. Sites do so that want a cookie first; fetches keep none"
@@ -25,7 +25,7 @@ def redirected(
     if len(locations) > 1:  # browsers do not follow any of them, either
         return replace(nowhere, error=f"redirected to {len(locations)} different places at once")
     [location] = locations
-    if BEGINS_PLACEHOLDER in location:
+    if was_masked(location):
         said = "redirected to a URL that contains a secret of the request"
         return replace(nowhere, error=said, log_error=said)
     try:
@@ -48,6 +48,11 @@ def redirected(
         delay_s=wait_s,
         error=f"its redirect asks to be followed in {wait_s:.0f} s (Retry-After)" if wait_s else "",
     )
+
+
+def was_masked(value: str) -> bool:
+    """Return whether a secret or a token was masked in this header of the answer."""
+    return any(begin in value for begin in BEGIN_PLACEHOLDERS)
 
 
 def locations_of(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:

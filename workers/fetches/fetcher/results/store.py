@@ -1,8 +1,9 @@
 """Storing: the only way in which outcomes reach the database, in bulk. The writer and sweep call it.
 
 1. The sites of redirects' targets are found or created (ratelimit/sites.py).
-2. One statement stores all outcomes, each only if the fetch still has the slot (sql/store.sql).
-3. The consequences follow after the commit: robots.txt files are stored (robots/answers.py), the backlog flags of
+2. What concerns access tokens is stored (access_tokens/tokens.py).
+3. One statement stores all outcomes, each only if the fetch still has the slot (sql/store.sql).
+4. The consequences follow after the commit: robots.txt files are stored (robots/answers.py), the backlog flags of
    sites with fetches that are queued again are activated (backlog.py), `on_done` is called (on_done/calls.py), and slow
    sites forget slots that were given back (`unreserve`).
 
@@ -22,6 +23,7 @@ from weir.postgres.statements import Statement
 from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
 from weir.ratelimit.slots import note_answers, unreserve
 from weir.workers.fetches import backlog
+from weir.workers.fetches.access_tokens import tokens as access_tokens
 from weir.workers.fetches.fetcher.parts import take_turn
 from weir.workers.fetches.jobs import STORING, FetchOutcome
 from weir.workers.fetches.models import FINAL, FetchState
@@ -36,7 +38,7 @@ log = get_logger(__name__)
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
     "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "incomplete",
-    "waits_for_robots", "is_lost", "has_left_origin", "has_become_get",
+    "keeps_place", "is_lost", "has_left_origin", "has_become_get",
 )  # fmt: skip
 DATABASE_RETRY_S = 1.0  # seconds between two attempts while the database is away
 SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions if a redirect leads to a new site
@@ -53,7 +55,6 @@ class StoredFetch(NamedTuple):
     site_id: int
     on_done: str
     is_robots: bool
-    waits_for_robots: bool
     correlation_id: str
 
 
@@ -74,6 +75,8 @@ def store(outcomes: Sequence[FetchOutcome]) -> set[int]:
 
 def _stored(outcomes: Sequence[FetchOutcome]) -> tuple[list[StoredFetch], list[FetchOutcome]]:
     """Store outcomes; returns the fetches that were changed, and the outcomes as they were stored."""
+    access_tokens.refuse(token for outcome in outcomes for token in outcome.refused_tokens)
+    access_tokens.note([outcome.token for outcome in outcomes if outcome.token])
     outcomes, sites = _with_sites(outcomes)
     outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
@@ -175,7 +178,7 @@ def _requeue_successors(slot_ids: Iterable[int]) -> None:
         backlog.activate(REQUEUE(slots=slots))
 
 
-def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
+def _update_robots(rows: Sequence[StoredFetch], outcomes: Iterable[FetchOutcome]) -> None:
     """Store robots.txt files, ask for those of redirects' targets, and wake fetches whose robots.txt is known now."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
@@ -186,7 +189,8 @@ def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[FetchOutcome]
         {origin_of(row.hop_url): row.site_id for row in redirected},
         correlation_ids={origin_of(row.hop_url): row.correlation_id for row in redirected},
     )
-    if woken := robots_files.wake({origin_of(row.hop_url): row.site_id for row in rows if row.waits_for_robots}):
+    waiting = [row for row in rows if became[row.id].waits_for_robots]
+    if woken := robots_files.wake({origin_of(row.hop_url): row.site_id for row in waiting}):
         backlog.wake(woken)
 
 

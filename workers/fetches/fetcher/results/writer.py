@@ -31,6 +31,7 @@ from django.db import connection
 from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
+from weir.workers.fetches.access_tokens.answers import LONGEST_ANSWER as LONGEST_TOKEN_ANSWER
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
 from weir.workers.fetches.fetcher.results import fetch_spans
@@ -38,6 +39,7 @@ from weir.workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, Ov
 from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
 from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
 from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
+from weir.workers.fetches.fetcher.results.token_outcomes import settled
 from weir.workers.fetches.jobs import STORING, Answer, Event, FetchOutcome, HeldBytes, Snoozed, longest_answer_s
 
 log = get_logger(__name__)
@@ -239,15 +241,16 @@ def _size(outcome: FetchOutcome) -> int:
 def outcome_of(event: Event, budget_s: float | None = None) -> FetchOutcome:
     """Judge an event; an unexpected error fails this one fetch, not the writer. Raises OverBudget."""
     try:
-        return judge(
+        outcome = judge(
             event,
-            max_body=settings.WEIR_FETCH_MAX_BODY,
+            max_body=LONGEST_TOKEN_ANSWER if event.job.token_client else settings.WEIR_FETCH_MAX_BODY,
             chance=random(),  # noqa: S311  jitter
             allowed=allowed_by_settings(),
             longest_wait_s=settings.WEIR_RETRY_AFTER_MAX,
             keep=settings.WEIR_FETCH_KEEP_INCOMPLETE,
             budget_s=budget_s,
         )
+        return settled(outcome, event, settings.WEIR_RETRY_AFTER_MAX)
     except OverBudget:
         raise
     except Exception as error:

@@ -20,7 +20,8 @@ from weir.workers.fetches.management.listing import List
 from weir.workers.fetches.models import ACTIVE, Fetch
 from weir.workers.fetches.reports.fetch_filters import error_like
 from weir.workers.fetches.reports.fetch_way import fetch_way
-from weir.workers.fetches.reports.why import UnknownFetch, why
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
+from weir.workers.fetches.reports.why import why
 
 FILTERS = ("site", "status", "error", "since")
 
@@ -197,7 +198,8 @@ def _body(fetch_id: int, *, as_json: bool) -> bytes:
         raise ValueError("Give --body or --json: not both.")
     content = fetch.content
     if content is None:
-        why_not = f"it is {fetch_text.ROBOTS}" if fetch.is_robots else f"it is {fetch.state}"
+        own = fetch_text.own_request(is_robots=fetch.is_robots, token_client=fetch.token_client)
+        why_not = f"it is {own or fetch.state}"
         raise ValueError(f"Fetch {fetch.pk} has no body: {why_not}.")
     return content
 
