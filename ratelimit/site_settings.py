@@ -79,6 +79,7 @@ def set_rate(
     obeys_robots: bool | Default | None = None,
     refusing: Collection[int] | Default | None = None,
     headers: Mapping[str, str] | Default | None = None,
+    query: Mapping[str, str] | Default | None = None,
     within: Within = nullcontext,
 ) -> None:
     """Create a site, or change its rate. A setting that is None stays as it is; DEFAULT restores its default.
@@ -94,17 +95,16 @@ def set_rate(
 
     `refusing` lists the statuses with which the site refuses more requests; 429 and 503 always count as refusals. By
     default, 403, 413, 420, 502, 529 and 999 count, too, if the answer says until when.
-
-    `headers` are those of each request, by name, instead of the ones before. `{secret:NAME}` stands for a secret.
+    `headers` are those of each request, and `query` the parameters that each URL gets, by name, instead of the ones
+    before. `{secret:NAME}` stands for a secret, in a header `{token:NAME}` for an access token.
 
     Raises InvalidRate; UnknownSite if the site does not exist and `rate` is None; ValueError for a burst outside 1 to
     10,000, a concurrency below 1, a grace outside 15 ms to one day, a status outside 400 to 999, more than 20 statuses,
-    and headers that no request may have; TypeError for headers that are no texts; and SiteBusy if other transactions
-    lock the site for half a minute.
+    and headers or a query that no request may have; TypeError if they are no texts; SiteBusy if the site is locked.
     """
     named: dict[str, object] = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace}
     named |= {"covers_subdomains": covers_subdomains, "obeys_robots": obeys_robots}
-    named |= {"refusing": refusing, "headers": headers}
+    named |= {"refusing": refusing, "headers": headers, "query": query}
     stored = usable(named, DEFAULT)
     site = site_names.canonical(site)
     interval = None if rate is None else parse_rate(rate)

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from weir.conf.texts.request_headers import usable_headers, written_headers
+from weir.conf.texts.request_query import usable_query, written_query
 from weir.ratelimit.changing.statuses import written
 from weir.ratelimit.changing.values import usable_refusing
 from weir.ratelimit.models import LONGEST_GRACE, MOST_SLOTS, SHORTEST_GRACE, Site
@@ -27,6 +28,7 @@ class Kind(Enum):
     FLAG = "flag"
     STATUSES = "statuses"
     HEADERS = "headers"
+    QUERY = "query"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +71,8 @@ class SiteSetting:
             return usable_refusing(value)
         if self.kind is Kind.HEADERS:
             return usable_headers(value) or None
+        if self.kind is Kind.QUERY:
+            return usable_query(value) or None
         least, most = self.bounds or (value, value)
         if not least <= value <= most:
             bound = f"at least {least}" if value < least else f"at most {most}"
@@ -163,6 +167,18 @@ SETTINGS: Final = (
         api_help="headers of the requests, by name; a new placeholder of a secret is refused",
         shown=lambda site: "\n".join(written_headers(site.headers or {})) or "none of its own",
         told=lambda site: f"headers {', '.join(site.headers)}" if site.headers else "",
+    ),
+    SiteSetting(
+        name="query",
+        kind=Kind.QUERY,
+        recalls=False,  # as for headers
+        option_help="a parameter that each URL gets, such as 'key={secret:NAME}'; repeat it for more",
+        undo=("--no-query", "no parameters beside those of the URLs"),
+        label="Query",
+        form_help="A line for each parameter that each URL gets: key={secret:NAME}.",
+        api_help="parameters that each URL gets, by name; a new placeholder of a secret is refused",
+        shown=lambda site: "\n".join(written_query(site.query or {})) or "as the URLs have it",
+        told=lambda site: f"query {', '.join(site.query)}" if site.query else "",
     ),
 )
 # The command names robots.txt last.

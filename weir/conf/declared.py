@@ -210,7 +210,7 @@ class OnlySettings(SettingsGroup):
     )
     WEIR_SECRETS: Secrets = Field(
         default={},
-        description="Secrets that [headers](../how-to/fetch-from-an-api.md) name, by their names.",
+        description="Secrets that [headers and queries](../how-to/fetch-from-an-api.md) name, by their names.",
     )
     WEIR_LOGOUT_URL: str = Field(
         default="",

@@ -1,6 +1,6 @@
 """The forms of what operators can do from the pages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -9,6 +9,7 @@ from django import forms
 
 from weir.conf.texts.rates import parse_duration
 from weir.conf.texts.request_headers import parse_header, usable_headers, written_headers
+from weir.conf.texts.request_query import parse_parameter, usable_query, written_query
 from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
 
@@ -49,21 +50,28 @@ class Statuses(forms.CharField):
             raise forms.ValidationError(str(error)) from error
 
 
-class Headers(forms.CharField):
-    """A line for each: Accept: application/json."""
+class Lines(forms.CharField):
+    """Names with values, a line for each, such as Accept: application/json."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(
+        self,
+        usable: Callable[[Iterable[tuple[str, str]]], dict[str, str]],
+        parse: Callable[[str], tuple[str, str]],
+        written: Callable[[Mapping[str, str]], list[str]],
+        **options: Any,
+    ) -> None:
         super().__init__(widget=forms.Textarea(attrs={"rows": 3}), **options)
+        self._usable, self._parse, self._written = usable, parse, written
 
     def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
         """Return the text of what is stored."""
-        return "\n".join(written_headers(value)) if isinstance(value, dict) else value
+        return "\n".join(self._written(value)) if isinstance(value, dict) else value
 
     def clean(self, value: Any) -> dict[str, str] | None:  # noqa: ANN401  Django's signature
         """Read them; nothing is the default."""
         lines = [line for line in super().clean(value).splitlines() if line.strip()]
         try:
-            return usable_headers(map(parse_header, lines)) or None
+            return self._usable(map(self._parse, lines)) or None
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
@@ -81,7 +89,8 @@ FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
     Kind.DURATION: Duration,
     Kind.FLAG: partial(forms.NullBooleanField, widget=AsForAll),
     Kind.STATUSES: Statuses,
-    Kind.HEADERS: Headers,
+    Kind.HEADERS: partial(Lines, usable_headers, parse_header, written_headers),
+    Kind.QUERY: partial(Lines, usable_query, parse_parameter, written_query),
 }
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from weir.conf.texts.rates import parse_duration
 from weir.conf.texts.request_headers import parse_header
+from weir.conf.texts.request_query import parse_parameter
 from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit.changing.statuses import parse_statuses
 
@@ -58,6 +59,14 @@ def statuses(text: str) -> list[int]:
     """Return the HTTP statuses in a list such as 403,999."""
     try:
         return parse_statuses(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def parameter(text: str) -> tuple[str, str]:
+    """Return the name and the value of a parameter such as 'key={secret:NAME}'."""
+    try:
+        return parse_parameter(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -87,6 +87,7 @@ class Job:
     losses: int = 0  # how often the fetch was lost with a fetcher
     # The headers of the request that were set for the site, and for the fetch, with placeholders of secrets.
     site_headers: Mapping[str, str] = field(default_factory=dict)
+    site_query: Mapping[str, str] = field(default_factory=dict)  # parameters that each URL of the site gets
     request_headers: Mapping[str, str] = field(default_factory=dict)
     has_left_origin: bool = False  # a redirect has led to another origin than that of the URL that was asked for
     method: str = "GET"  # as it is sent

@@ -105,6 +105,7 @@ def test_a_program_names_only_the_secrets_that_an_operator_has_named_for_the_sit
         for named in (
             {"headers": {"X": "{secret:OTHER}", "Y": "{secret:SHOP|base64}"}},
             {"headers": {"X": "{token:SHOP}"}},
+            {"query": {"key": "{secret:SHOP}"}},
         ):
             refused = program.call("PUT", path, {"rate": "9/s", **named}, headers=headers)
             assert (refused.status_code, "must not name a new secret here" in refused.text) == (422, True)

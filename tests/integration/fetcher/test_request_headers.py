@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from pytest_django import Settings
@@ -29,14 +29,18 @@ class RecordingSite:
 
     def __init__(self, address: str) -> None:
         self.heads: list[Mapping[str, str]] = []
+        self.paths: list[str] = []
         site = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 site.heads.append(dict(self.headers.items()))
+                site.paths.append(self.path)
                 said = self.headers.get("Authorization", "")
                 path = f"/?to=/seen?{said.split()[1]}" if self.path == "/repeat" else self.path
+                path = f"/?to={quote(path, safe='')}" if path.startswith("/echo") else path
                 _, redirects, place = path.partition("?to=")
+                place = unquote(place.partition("&v=")[0])
                 self.send_response(302 if redirects else 200)
                 if redirects:
                     self.send_header("Location", place)
@@ -175,6 +179,34 @@ def test_a_secret_is_nowhere_but_in_the_request(serving: Serving, fetcher: Fetch
     assert "{secret:SHOP|base64}" in stored
     for text in (CANARY, quote(CANARY), IN_BASE64.rstrip("="), CANARY.encode().hex(), IN_BASE64.encode().hex()):
         assert text not in stored
+        assert text not in str(logged)
+
+
+def test_a_site_adds_parameters_to_its_urls_and_nothing_else_has_the_secrets_in_them(
+    serving: Serving, fetcher: Fetcher
+) -> None:
+    """Not what is stored, where the site repeats them in a redirect, nor another origin, nor a URL from outside."""
+    site, other = serving(), serving()
+    site_settings.set_rate(site.name, query={"key": "{secret:SHOP}", "v": "1 ü"})
+    query = f"v=1%20%C3%BC&key={quote(CANARY, safe='')}"
+    with capture_logs() as logged:
+        found = fetched(request_fetch(site.url("/a?key=mine&page=2&x={secret:SHOP}")), fetcher)
+        again = fetched(request_fetch(site.url(f"/?to={quote(f'/b?{query}&page=3', safe='')}")), fetcher)
+        fetched(request_fetch(site.url(f"/?to={other.url('/c')}")), fetcher)
+        back = other.url(f"/?to={site.url('/d')}")
+        fetched(request_fetch(site.url(f"/?to={back}")), fetcher)
+        itself = fetched(request_fetch(site.url("/echo")), fetcher)
+    assert [path for path in site.paths if "to=" not in path] == [
+        f"/a?page=2&x={{secret:SHOP}}&{query}",
+        f"/b?page=3&{query}",
+        "/d",
+        f"/echo?{query}",
+    ]
+    assert other.paths == ["/c", f"/?to={site.url('/d')}"]
+    assert (found.status_code, again.hop_url) == (200, site.url("/b?page=3"))
+    assert "redirected to itself" in itself.error
+    for text in (CANARY, quote(CANARY, safe="")):
+        assert text not in rows().replace(again.url, "").replace(quote(again.url), "")
         assert text not in str(logged)
 
 

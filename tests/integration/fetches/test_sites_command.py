@@ -114,6 +114,13 @@ def test_headers_are_set_shown_and_taken_back() -> None:
     assert sites("set", "a.example", "--no-headers") == "a.example: 1/s, running.\n"
 
 
+def test_a_query_is_set_shown_and_taken_back() -> None:
+    """As headers are."""
+    assert sites("set", "a.example", "1/s", "--query", "key={secret:SHOP}").endswith(" 1/s, query key, running.\n")
+    assert json.loads(sites("show", "a.example", "--json"))["query"] == {"key": "{secret:SHOP}"}
+    assert sites("set", "a.example", "--no-query") == "a.example: 1/s, running.\n"
+
+
 def test_what_a_site_answered_that_is_left_alone_is_shown() -> None:
     """A refusal, and a quota that is used up, which is not a refusal."""
     site_settings.set_rate("a.example", "1/s")

@@ -286,6 +286,18 @@ def test_headers_are_set_in_a_form_and_shown_on_the_page() -> None:
     assert Site.objects.get(name=HOST).headers is None
 
 
+def test_a_query_is_set_in_a_form_and_shown_on_the_page() -> None:
+    """As headers are."""
+    browser = signed_in("weir_ratelimit.change_site", "weir_ops.view")
+    path = f"/sites/{HOST}/set/"
+    values = {name: value for name, value in browser.get(path).context["form"].initial.items() if value}
+    sent = [browser.post(path, {**values, "obeys_robots": "unknown", "query": text}) for text in ("a", "a={secret:A}")]
+    assert [answer.status_code for answer in sent] == [400, 302]
+    assert "with an equals sign" in sent[0].text
+    assert "a={secret:A}</textarea>" in browser.get(path).text
+    assert "a={secret:A}" in browser.get(f"/sites/{HOST}/").text
+
+
 def test_the_page_of_a_site_says_what_it_answered() -> None:
     """A stranger's text is text."""
     browser = signed_in("weir_ops.view")

@@ -110,12 +110,12 @@ def put_site(
     """Set all settings of a site, or create it. It holds immediately, in all processes.
 
     A site that exists needs If-Match with the ETag that was seen: of two programs that change the same version, one is
-    refused. Headers may name the secrets that the site's headers name already, and no others: those are an operator's
-    to name, on a page or by a command.
+    refused. Headers, and the query, may name the secrets that those of the site name already, and no others: those are
+    an operator's to name, on a page or by a command.
     """
     name = _changeable(host)
     before = Site.objects.filter(name=name).first()
-    _refuse_new_secrets(wanted.headers, before)
+    _refuse_new_secrets(wanted, before)
     version = etags.seen_if_required(if_match, sites.version_of(before), exists=before is not None)
     with refused(INVALID, ValueError):
         after = sites.set_rate(actor(request), host, wanted.rate, why=wanted.why, seen=version, **_settings(wanted))
@@ -166,11 +166,13 @@ def _changeable(host: str) -> str:
     return name
 
 
-def _refuse_new_secrets(headers: Mapping[str, str] | None, site: Site | None) -> None:
-    """Raise Problem if the headers name other secrets than the site's: a token could send any to a host of its own."""
-    known = named_in((site and site.headers) or {})
-    if new := named_in(headers or {}) - known:
-        raise Problem(INVALID, f"headers must not name a new secret here, but name {', '.join(sorted(map(str, new)))}.")
+def _refuse_new_secrets(wanted: schemas.NewSettings, site: Site | None) -> None:
+    """Raise Problem if a setting names other secrets than the site's: a token could send any to a host of its own."""
+    for name in ("headers", "query"):
+        known = named_in(getattr(site, name, None) or {})
+        if new := named_in(getattr(wanted, name) or {}) - known:
+            said = ", ".join(sorted(map(str, new)))
+            raise Problem(INVALID, f"{name} must not name a new secret here, but name {said}.")
 
 
 def _version(host: str, if_match: str) -> str | None:

@@ -59,6 +59,7 @@ class ClaimedFetch(NamedTuple):
     first_url: str  # empty if the fetch was not redirected
     losses: int
     site_headers: dict[str, str]
+    site_query: dict[str, str]
     request_headers: dict[str, str]
     has_left_origin: bool
     method: str
@@ -88,6 +89,7 @@ class Successor(NamedTuple):
     first_url: str  # empty if the fetch was not redirected
     losses: int
     site_headers: dict[str, str]
+    site_query: dict[str, str]
     request_headers: dict[str, str]
     has_left_origin: bool
     method: str
@@ -102,7 +104,7 @@ class Successor(NamedTuple):
 
 OF_FETCH: Final = (
     "url", "redirects", "attempts", "max_attempts", "is_robots", "obeys_robots", "correlation_id", "traceparent",
-    "first_url", "losses", "site_headers", "request_headers", "has_left_origin", "has_become_get",
+    "first_url", "losses", "site_headers", "site_query", "request_headers", "has_left_origin", "has_become_get",
     "idempotency_key", "max_redirects", "was_sent", "was_unauthorized", "token_client", "token_key",
 )  # fmt: skip
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)

@@ -45,7 +45,11 @@ WITH chosen AS MATERIALIZED (
     SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until, claimed_by = next.claimed_by,
         in_hand = false,  -- as in claim.sql, and the next
         headers_key = weir_fetches_headers_key(
-            (SELECT headers FROM weir_ratelimit_site WHERE id = job.site_id), job.request_headers, job.has_left_origin
+            (
+                SELECT CASE WHEN query IS NULL THEN headers ELSE jsonb_build_array(headers, query) END
+                FROM weir_ratelimit_site WHERE id = job.site_id
+            ),
+            job.request_headers, job.has_left_origin
         )
     FROM next
     WHERE job.id = next.id

@@ -48,6 +48,7 @@ WITH found AS MATERIALIZED (
             slot.use_until - weir_ratelimit_tolerance(site.burst, site.effective_interval)
         )) AS start_until,
         site.name AS site, site.effective_interval, site.burst, site.refusing, site.is_silent, site.headers AS site_headers,
+        site.query AS site_query,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
         slot.use_until > statement_timestamp() AND locked.slot_id > site.recalled_slot AS stands
     FROM locked
@@ -58,7 +59,7 @@ WITH found AS MATERIALIZED (
         OFFSET 0
     ) AS slot
     CROSS JOIN LATERAL (  -- newest version
-        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing, is_silent, headers
+        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing, is_silent, headers, query
         FROM weir_ratelimit_site
         WHERE (id, name) >= (locked.site_id, '') AND id <= locked.site_id
         ORDER BY id DESC
@@ -97,7 +98,11 @@ WITH found AS MATERIALIZED (
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
         claimed_by = CASE WHEN decided.usable THEN %(process)s::bigint END,
         in_hand = false,  -- the answer is still to come
-        headers_key = weir_fetches_headers_key(decided.site_headers, job.request_headers, job.has_left_origin),
+        headers_key = weir_fetches_headers_key(
+            CASE WHEN decided.site_query IS NULL THEN decided.site_headers
+                ELSE jsonb_build_array(decided.site_headers, decided.site_query) END,
+            job.request_headers, job.has_left_origin
+        ),
         lease_until = CASE WHEN decided.usable THEN decided.start_until + make_interval(secs => %(lease)s::float8) END
     FROM decided
     WHERE job.id = decided.id
@@ -110,6 +115,7 @@ WITH found AS MATERIALIZED (
         decided.effective_interval, decided.burst, decided.refusing, decided.is_silent, decided.usable,
         NOT job.is_robots AND job.token_client = '' AND decided.obeys_robots AS obeys_robots,
         CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(decided.site_headers, '{}') END AS site_headers,
+        CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(decided.site_query, '{}') END AS site_query,
         CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
         job.has_left_origin, job.headers_key, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get,
         job.idempotency_key, job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent,
@@ -121,7 +127,7 @@ SELECT
     slot_id, start_time, start_until, use_until, at_once, site_id, site,
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, is_silent, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
-    correlation_id, traceparent, first_url, losses, site_headers, request_headers, has_left_origin,
+    correlation_id, traceparent, first_url, losses, site_headers, site_query, request_headers, has_left_origin,
     method, has_become_get, idempotency_key, max_redirects, was_sent, was_unauthorized, token_client, token_key
 FROM moved
 LEFT JOIN LATERAL (

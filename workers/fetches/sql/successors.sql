@@ -8,6 +8,7 @@ SELECT
     job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
     job.losses,
     CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(site.headers, '{}') END AS site_headers,
+    CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(site.query, '{}') END AS site_query,
     CASE WHEN job.is_robots OR job.token_client <> '' THEN '{}' ELSE coalesce(job.request_headers, '{}') END AS request_headers,
     job.has_left_origin, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get, job.idempotency_key,
     job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent,
@@ -18,5 +19,5 @@ CROSS JOIN LATERAL (
     SELECT * FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
 ) AS job
 CROSS JOIN LATERAL (SELECT id, passed_on_at FROM weir_ratelimit_slot WHERE id = wanted.slot_id OFFSET 0) AS slot
-CROSS JOIN LATERAL (SELECT obeys_robots, headers FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site
+CROSS JOIN LATERAL (SELECT obeys_robots, headers, query FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site
 WHERE job.state = 'running'

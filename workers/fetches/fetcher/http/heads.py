@@ -11,6 +11,7 @@ from typing import NamedTuple
 from weir.conf import settings
 from weir.conf.secrets import SecretUnusable, secret
 from weir.conf.texts.request_headers import SECRET, Named, named_in, with_texts
+from weir.conf.texts.request_query import with_query
 from weir.workers.fetches.fetcher.http import token_requests
 from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, request_head
@@ -40,7 +41,9 @@ def request(job: Job, to: UrlParts, *, is_last: bool) -> Request:
             {Named(SECRET, job.token_client): job.client.client_secret},
         )
     given = job.given_headers()
-    secrets = _texts(job, named_in(given))
+    query = {} if job.has_left_origin else job.site_query
+    secrets = _texts(job, named_in(given) | named_in(query))
+    target = with_query(to.path_and_query, query, secrets)
     fields = {
         "user-agent": (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),
         "accept": (b"Accept", b"*/*"),
@@ -56,7 +59,7 @@ def request(job: Job, to: UrlParts, *, is_last: bool) -> Request:
     body = job.body.content if job.body else b""
     if body or job.method in SAY_LENGTH:
         headers.append((b"Content-Length", b"%d" % len(body)))
-    return Request(request_head(job.method, to.authority, to.path_and_query, headers) + body, secrets)
+    return Request(request_head(job.method, to.authority, target, headers) + body, secrets)
 
 
 def _texts(job: Job, names: Iterable[Named]) -> dict[Named, str]:

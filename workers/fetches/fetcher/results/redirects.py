@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from weir.conf.texts.request_query import without
 from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.jobs import FetchOutcome, Job
 from weir.workers.fetches.methods import SAFE, becomes_get
@@ -24,7 +25,7 @@ def redirected(
     nowhere = replace(outcome, state=FetchState.FAILED, leads_nowhere=True)
     if len(locations) > 1:  # browsers do not follow any of them, either
         return replace(nowhere, error=f"redirected to {len(locations)} different places at once")
-    [location] = locations
+    location = _without_site_query(job, locations[0])
     if was_masked(location):
         said = "redirected to a URL that contains a secret of the request"
         return replace(nowhere, error=said, log_error=said)
@@ -53,6 +54,20 @@ def redirected(
 def was_masked(value: str) -> bool:
     """Return whether a secret or a token was masked in this header of the answer."""
     return any(begin in value for begin in BEGIN_PLACEHOLDERS)
+
+
+def _without_site_query(job: Job, location: str) -> str:
+    """Return the location without the parameters that the job's site adds, if requests there get them anew.
+
+    Some sites repeat them. So no URL that is stored has a secret from there.
+    """
+    if not job.site_query or job.has_left_origin:
+        return location
+    shorter = without(location, job.site_query)
+    try:
+        return shorter if keeps_origin(job.url, parse_target(shorter, base=job.url).url) else location
+    except InvalidTarget:
+        return location
 
 
 def locations_of(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:

@@ -10,7 +10,7 @@ from weir.ratelimit.models import Site
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
-from weir.workers.cli.arguments import at_least_one, duration, from_zero, header, one_of, statuses, utf8
+from weir.workers.cli.arguments import at_least_one, duration, from_zero, header, one_of, parameter, statuses, utf8
 from weir.workers.fetches.actions import sites as actions
 from weir.workers.fetches.management import forecast_text, site_text
 from weir.workers.fetches.reports.forecast import forecast
@@ -24,6 +24,7 @@ READ: dict[Kind, dict[str, Any]] = {
     Kind.FLAG: {"action": argparse.BooleanOptionalAction},
     Kind.STATUSES: {"type": statuses, "metavar": "403,999"},
     Kind.HEADERS: {"type": header, "action": "append", "metavar": "'NAME: VALUE'"},
+    Kind.QUERY: {"type": parameter, "action": "append", "metavar": "NAME=VALUE"},
 }
 LISTED = 100
 
