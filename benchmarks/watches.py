@@ -98,7 +98,7 @@ def measure(folder: Path) -> list[Figure]:
         figures.append(Figure(name="watches_judge_1000", value=median(judged), unit="ms"))
         cursor.execute(BECOME_DUE)
         asking.ask_due()
-        # With statistics of an empty queue, backlog.activate reads all of weir_fetch_queued for each site.
+        # Statistics as autovacuum would have them.
         cursor.execute("ANALYZE weir_fetches_fetch")
         cursor.execute(COME_DUE)
         cursor.execute("UPDATE weir_watches_watch AS watch SET next_at = due FROM come WHERE come.id = watch.id")

@@ -248,8 +248,14 @@ class Fetch(Traced):
                 condition=Q(state__in=[FetchState.FAILED.value, FetchState.CANCELLED.value]),
                 name="weir_fetch_not_done",
             ),
-            # Fetch list: queued fetches of any site, the newest first.
-            models.Index(fields=["created_at", "id"], condition=Q(state=FetchState.QUEUED), name="weir_fetch_queued"),
+            # Fetch list: queued fetches of any site, the newest first. Its condition selects the rows of
+            # weir_fetch_queue, but is another one: with the same one, and statistics of a time when nothing was queued,
+            # PostgreSQL would read all of this index for each look at a site.
+            models.Index(
+                fields=["created_at", "id"],
+                condition=Q(state=FetchState.QUEUED, finished_at__isnull=True),
+                name="weir_fetch_newest_queued",
+            ),
             # Fetch list: a URL, or all with this beginning. A URL may be longer than an index entry, so it is cut. Held
             # fetches are few and not in it, because each change of their rows would then change this index, too.
             models.Index(

@@ -59,7 +59,8 @@ FROM (
         (
             SELECT *
             FROM weir_fetches_fetch
-            WHERE %(way)s = 'queued' AND state = 'queued' AND (created_at, id) < (%(created_at)s, %(id)s)
+            WHERE %(way)s = 'queued' AND state = 'queued' AND finished_at IS NULL  -- weir_fetch_newest_queued
+                AND (created_at, id) < (%(created_at)s, %(id)s)
             ORDER BY created_at DESC, id DESC
             LIMIT %(look)s
         )
