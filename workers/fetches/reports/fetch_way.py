@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from weir.postgres.statements import Statement
+from weir.workers.fetches.access_tokens.gate import WAITS
 from weir.workers.fetches.models import FINAL, HELD, FetchState
 from weir.workers.fetches.reports.preview import MOST, BodyPreview, preview
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
@@ -107,10 +108,11 @@ def _steps(row: FetchOnItsWay) -> Iterator[WayStep]:
 
 def _due(row: FetchOnItsWay) -> Iterator[WayStep]:
     if row.due_since is not None:
-        yield WayStep(kind="due", at=row.due_since, text="it waits for robots.txt", is_expected=row.due_since > row.now)
+        waits_for = "access token" if row.error.startswith(WAITS) else "robots.txt"
         yield WayStep(
-            kind="robots.txt", at=row.not_before, text="it is due again", is_expected=row.not_before > row.now
+            kind="due", at=row.due_since, text=f"it waits for its {waits_for}", is_expected=row.due_since > row.now
         )
+        yield WayStep(kind=waits_for, at=row.not_before, text="it is due again", is_expected=row.not_before > row.now)
         return
     again = "again" if row.state == FetchState.QUEUED and row.attempts else ""
     yield WayStep(kind="due", at=row.not_before, text=again, is_expected=row.not_before > row.now)

@@ -33,7 +33,7 @@ class WaitingFetch(NamedTuple):
     status_code: int | None
     error: str
     not_before: datetime
-    waits_for_robots: bool
+    keeps_place: bool  # it waits for its robots.txt, or for an access token
     finished_at: datetime | None
     on_done: str
     on_done_again_at: datetime | None

@@ -237,13 +237,13 @@ def _robots(row: WaitingFetch) -> Iterator[FetchBlocker]:
 
 def _token(row: WaitingFetch) -> Iterator[FetchBlocker]:
     """Yield a blocker if a fetcher found that the fetch needs an access token that is not known."""
-    if row.waits_for_robots and row.error.startswith(WAITS):
+    if row.keeps_place and row.error.startswith(WAITS):
         text = f"It {row.error}, which Weir asks for before everything else at the site of its server."
         yield FetchBlocker(kind="access token", text=text, remedy="manage.py fetches list --state queued")
 
 
 def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:
-    if row.not_before <= row.now or row.waits_for_robots or _is_due_with_robots(row):
+    if row.not_before <= row.now or row.keeps_place or _is_due_with_robots(row):
         return
     reason = _last_attempt(row) or row.error.rstrip(".")
     text = f"It is not due yet: {reason}." if reason else "It is not due yet."

@@ -11,7 +11,7 @@ WITH counted AS MATERIALIZED (
         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
         count(*) FILTER (WHERE state IN ('queued', 'reserved', 'running')) AS unfinished,
         max(id) FILTER (WHERE state = 'queued') AS last_queued,
-        max(error) FILTER (WHERE finished_at IS NULL AND due_since IS NULL) AS error  -- not if it waits for robots.txt
+        max(error) FILTER (WHERE finished_at IS NULL AND due_since IS NULL) AS error  -- not if it keeps its place
     FROM weir_fetches_fetch
     WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange
     GROUP BY site_id

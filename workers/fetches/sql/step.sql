@@ -1,8 +1,8 @@
 -- Correct the times of fetches after PostgreSQL's clock was stepped by `step`. Leases are moved by `step`. If the clock
 -- was set back, `not_before` and `due_since` are moved, too, if they were computed from the clock: the fetch was due
--- already, or waits after an attempt, or for its robots.txt. This includes held fetches, which may be queued again. Any
--- other `not_before` is a time that web code has named, and stays. When `on_done` is called again is moved, too, and so
--- are the times of access tokens.
+-- already, or waits after an attempt, or for its robots.txt or a token. This includes held fetches, which may be queued
+-- again. Any other `not_before` is a time that web code has named, and stays. When `on_done` is called again is moved,
+-- too, and so are the times of access tokens.
 -- Returns one row: how many fetches were changed. Reads the whole table.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now

@@ -10,7 +10,7 @@
 -- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
 SELECT
     job.id, job.state, job.site_id, coalesce(site.name, '') AS site, job.origin, job.attempts, job.max_attempts,
-    job.status_code, job.error, job.not_before, job.due_since IS NOT NULL AS waits_for_robots, job.finished_at,
+    job.status_code, job.error, job.not_before, job.due_since IS NOT NULL AS keeps_place, job.finished_at,
     job.on_done, job.on_done_again_at, job.claimed_by, job.lease_until, slot.start_time AS slot_start, now,
     site.written_rate, site."interval", site.effective_interval, site.burst, site.max_concurrency, site.paused_until,
     site.backed_off_until, site.refused_until, site.backoff_error, site.backoff_reason, site.backoff_level,
@@ -18,7 +18,7 @@ SELECT
     extract(epoch FROM site.spacing)::float8 AS spacing_s,
     extract(epoch FROM site.effective_grace)::float8 AS grace_s,
     extract(epoch FROM site.next_start - now)::float8 AS reserved_for_s,
-    NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+    NOT job.is_robots AND job.token_client = '' AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
     file.state AS robots_state, file.error AS robots_error, file.expires_at AS robots_expires_at,
     asked.id AS robots_fetch, asked.state AS robots_fetch_state,
     coalesce(higher.due + equal.due, 0) AS ahead,
