@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models.functions import Now
 
+from weir.conf.texts.request_headers import written_headers
 from weir.workers.audit.acting import Actor, AuditedAction, State
 from weir.workers.watches.listing import UnknownWatch, as_data
 from weir.workers.watches.models import Watch
@@ -81,4 +82,4 @@ def _waits(watch_id: int) -> State:
 
 def _settings(watch: Watch) -> Mapping[str, object]:
     data = as_data(watch)
-    return {name: data[name] for name in SETTINGS}
+    return {**{name: data[name] for name in SETTINGS}, "headers": written_headers(watch.request_headers or {})}

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from weir.workers.audit.models import Entry
 from weir.workers.watches import listing
 from weir.workers.watches.models import Watch
 
@@ -30,14 +31,15 @@ def data(*words: str) -> Any:
 def test_a_watch_from_its_beginning_to_its_end() -> None:
     added = data(
         "add", URL, "--every", "1h", "--shortest", "10m", "--longest", "1d", "--header", "Accept: text/html",
-        "--on-change", "elsewhere.changed", "--tell-first",
+        "--on-change", "elsewhere.changed", "--tell-first", "--no-revalidate",
     )  # fmt: skip
     shown = data("show", str(added["id"]))
     assert (shown["key"], shown["period_s"], shown["shortest_s"], shown["longest_s"]) == (URL, 3600, 600, 86_400)
-    assert (shown["headers"], shown["on_change"], shown["tell_first"]) == (
+    assert (shown["headers"], shown["on_change"], shown["tell_first"], shown["revalidate"]) == (
         ["Accept: text/html"],
         "elsewhere.changed",
         True,
+        False,
     )
     assert URL in run("show", str(added["id"]))
     assert run("pause", str(added["id"])) == "1 watch paused.\n"
@@ -47,6 +49,16 @@ def test_a_watch_from_its_beginning_to_its_end() -> None:
     with pytest.raises(CommandError, match="There is no watch 99"):
         run("remove", str(added["id"]), "99")
     assert run("list") == "No watches.\n"
+
+
+def test_each_change_is_in_the_audit_trail() -> None:
+    """Also one of its headers alone; a call that changes nothing is not."""
+    for accepted in ("text/html", "text/html", "text/plain"):
+        run("add", URL, "--every", "1h", "--header", f"Accept: {accepted}")
+    assert [entry.changes for entry in Entry.objects.order_by("-pk")[:1]] == [
+        [("headers", ["Accept: text/html"], ["Accept: text/plain"])]
+    ]
+    assert Entry.objects.count() == 2
 
 
 def test_a_list_goes_on_where_it_ended() -> None:

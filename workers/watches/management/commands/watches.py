@@ -93,7 +93,20 @@ class Add(Subcommand):
         parser.add_argument("--shortest", type=duration, metavar="10m", help="the period adapts, down to this one")
         parser.add_argument("--longest", type=duration, metavar="1d", help="and up to this one")
         parser.add_argument("--priority", type=whole_number, default=0, metavar="N", help="higher goes first")
-        parser.add_argument("--header", type=header, action="append", default=[], metavar="HEADER")
+        parser.add_argument(
+            "--header",
+            type=header,
+            action="append",
+            default=[],
+            metavar="'NAME: VALUE'",
+            help="a header of its requests, beside those of the site; repeat it for more",
+        )
+        parser.add_argument(
+            "--no-revalidate",
+            dest="revalidate",
+            action="store_false",
+            help="ask for the whole body each time, for a site that answers 304 though its page has changed",
+        )
         parser.add_argument("--on-change", type=utf8, metavar="TASK", help="the Celery task that is called")
         parser.add_argument("--tell-first", action="store_true", help="call it for the first body, too")
         said.add_arguments(parser)
@@ -101,7 +114,7 @@ class Add(Subcommand):
     def run(self, *, shortest: timedelta | None, longest: timedelta | None, **options: Any) -> Result:
         if (shortest is None) is not (longest is None):
             raise ValueError("Give --shortest and --longest, or none of them.")
-        named = ("every", "key", "jitter", "priority", "on_change", "tell_first")
+        named = ("every", "key", "jitter", "priority", "revalidate", "on_change", "tell_first")
         watch = actions.add(
             acting.of_shell(options["who"]),
             options["url"],
