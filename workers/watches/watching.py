@@ -90,7 +90,7 @@ def watch_many(
 
     Each URL is fetched once in each period, at the rate of its site. A period is `every`, longer or shorter by a random
     share of up to `jitter`. With `adapt`, a shortest and a longest period, a period is half as long after a change, and
-    half as long again after a fetch without one. The first fetches of one call are spread over a period.
+    1.5 times as long after a fetch without one. The first fetches of one call are spread over a period.
     While a fetch is unfinished, no other one is queued; periods that were missed are not made up for.
 
     `on_change` is a Celery task, or its name: it is called with the id of each fetch whose body differs from the last

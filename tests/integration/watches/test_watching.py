@@ -197,7 +197,7 @@ def test_a_watch_that_is_removed_calls_nothing() -> None:
 
 
 def test_a_period_adapts_within_its_bounds() -> None:
-    """Half as long after a change, half as long again without one."""
+    """Half as long after a change, 1.5 times as long without one."""
     watch(URL, every=HOUR, jitter=0, adapt=(HOUR / 3, 2 * HOUR))
     periods = []
     for body in ("first", "first", "first", "a", "b", "c", "d", "d"):

@@ -191,7 +191,7 @@ class Command(ActionCommand):
 
 
 def _table(watches: Iterable[Watch]) -> str:
-    table = terminal.table("id", "state", "every", "next", "changed", "URL", "error", numbers=("id",))
+    table = terminal.table("id", "state", "period", "next", "changed", "URL", "error", numbers=("id",))
     for column in table.columns:
         column.no_wrap = column.header not in {"URL", "error"}
     for watch in watches:
