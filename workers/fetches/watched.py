@@ -5,7 +5,6 @@ the ends in bulk (`take_ended`), and settles each (`settle`). Where the page has
 place of KEEP_WATCH. From then on the call is one like any other of `on_done`: made at least once.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -25,14 +24,14 @@ from weir.workers.fetches.robots.rules import origin_of
 MAX_ATTEMPTS: Final = 5
 
 
-class WatchedPage(NamedTuple):
+class WatchedUrl(NamedTuple):
     """What a watch asks for: its URL as given, and how."""
 
     url: str
     dedupe_key: UUID
     priority: int
     revalidate: bool
-    request_headers: Mapping[str, str] | None
+    request_headers: str | None  # as JSON
 
 
 ENQUEUE_EACH = Statement("enqueue_each", returns=int, commits=False)
@@ -40,25 +39,25 @@ TAKE_WATCHED = Statement("take_watched", returns=int, commits=False)
 SETTLE_WATCHED = Statement("settle_watched", row=Ended, commits=False)
 
 
-def ask(pages: Sequence[WatchedPage]) -> list[int | None]:
-    """Queue a fetch for each page, in the caller's transaction; returns its id, None where one is unfinished already.
+def ask(watched: Sequence[WatchedUrl]) -> list[int | None]:
+    """Queue a fetch for each URL, in the caller's transaction; returns its id, None where one is unfinished already.
 
     A URL that Weir no longer fetches, because the settings forbid it, gets a fetch that has failed and says why. Raises
     SitesLocked if other transactions block the site of a new host for ten seconds.
     """
     hosts: dict[str, str] = {}
     allowed = allowed_by_settings()
-    read = [parsed(page.url, allowed, hosts) for page in pages]
+    read = [parsed(each.url, allowed, hosts) for each in watched]
     sites = sites_of(hosts.keys())
     ids: list[Any] = ENQUEUE_EACH(
-        urls=[page.url for page in pages],
+        urls=[each.url for each in watched],
         hop_urls=[url for url, _, _ in read],
         sites=[sites[host] if url else None for url, host, _ in read],
         errors=[error for _, _, error in read],
-        dedupe_keys=[page.dedupe_key for page in pages],
-        priorities=[page.priority for page in pages],
-        revalidates=[page.revalidate for page in pages],
-        headers=[page.request_headers and json.dumps(page.request_headers) for page in pages],
+        dedupe_keys=[each.dedupe_key for each in watched],
+        priorities=[each.priority for each in watched],
+        revalidates=[each.revalidate for each in watched],
+        headers=[each.request_headers for each in watched],
         max_attempts=MAX_ATTEMPTS,
         on_done=task_names.KEEP_WATCH,
     )

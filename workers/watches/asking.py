@@ -9,7 +9,6 @@
 The steps are one transaction. If it is rolled back, the watches are still due.
 """
 
-import json
 import time
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -22,7 +21,7 @@ from weir.postgres.statements import Statement
 from weir.postgres.timeline import gate
 from weir.ratelimit.sites import SitesLocked
 from weir.workers.fetches import watched
-from weir.workers.fetches.watched import WatchedPage
+from weir.workers.fetches.watched import WatchedUrl
 from weir.workers.watches.models import Watch
 
 log = get_logger(__name__)
@@ -73,12 +72,12 @@ def let_all_be_due() -> None:
 def _ask(due: list[DueWatch]) -> int:
     ids = watched.ask(
         [
-            WatchedPage(
+            WatchedUrl(
                 url=watch.url,
                 dedupe_key=watch.dedupe_key,
                 priority=watch.priority,
                 revalidate=watch.revalidate,
-                request_headers=json.loads(watch.request_headers) if watch.request_headers else None,
+                request_headers=watch.request_headers,
             )
             for watch in due
         ]

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from weir.workers.fetches.models import LONGEST_TASK_NAME
+from weir.workers.fetches.models import LONGEST_TASK_NAME, Fetch
 
 LONGEST_HOST = 300  # characters, as of a site's name
 
@@ -28,8 +28,6 @@ class WatchQuerySet(models.QuerySet["Watch"]):
 
     def of_fetch(self, fetch_id: int) -> Self:
         """Return the watch that this fetch is of, if it was asked for by a watch that still exists."""
-        from weir.workers.fetches.models import Fetch  # noqa: PLC0415  beside its only use
-
         return self.filter(dedupe_key__in=Fetch.objects.filter(pk=fetch_id).values("dedupe_key"))
 
 
