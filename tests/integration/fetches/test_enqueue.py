@@ -334,7 +334,7 @@ def test_priority_goes_first_then_age(messages: list[Message]) -> None:
 @pytest.mark.parametrize("priority", [-32_769, 32_767, 32_768])
 def test_a_priority_out_of_bounds_is_refused(priority: int) -> None:
     """The refusal names the bounds; nothing is stored."""
-    with pytest.raises(ValueError, match=r"between -32768 and 32766, not .*: only the robots.txt"):
+    with pytest.raises(ValueError, match=r"between -32768 and 32766, not .*: only what Weir itself asks for"):
         request_fetch(URL, priority=priority)
     assert not Fetch.objects.exists()
 

@@ -63,7 +63,7 @@ TYPED = [
     ("fetch --timeout soon http://a.example/", f"'soon' is not a length of time: {LENGTHS} {HELP.format('fetch')}", 2),
     (
         "fetch --no-wait --priority 99999 http://a.example/",
-        "32766, not 99999: only the robots.txt that Weir asks for goes before all others.",
+        "32766, not 99999: only what Weir itself asks for, such as a robots.txt, goes before all others.",
         1,
     ),
     (

@@ -21,6 +21,7 @@ _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5
 _VALUE: Final = re.compile(r"[!-~](?:[\t -~]*[!-~])?")
 SECRET: Final = "secret"  # noqa: S105  the word in a placeholder
 TOKEN: Final = "token"  # noqa: S105  the same
+BEGINS: Final[Mapping[str, str]] = {kind: f"{{{kind}:" for kind in (SECRET, TOKEN)}  # of placeholders
 _PLACEHOLDER: Final = re.compile(
     rf"\{{({SECRET}|{TOKEN}):([A-Za-z]\w{{0,99}})(?:\|({'|'.join(filter(None, ENCODINGS))}))?\}}", re.ASCII
 )

@@ -13,7 +13,7 @@ from django.db import Error
 
 from weir.conf.oauth_clients import OAuthClient, oauth_client
 from weir.conf.secrets import SecretUnusable
-from weir.conf.texts.request_headers import TOKEN, named_in
+from weir.conf.texts.request_headers import BEGINS, TOKEN, named_in
 from weir.logs.loggers import get_logger
 from weir.ratelimit.sites import SitesLocked
 from weir.workers.fetches.access_tokens import sealing, tokens
@@ -23,7 +23,6 @@ from weir.workers.fetches.jobs import Event, Failure, Job, Snoozed
 log = get_logger(__name__)
 
 WAIT: Final = 1.0  # seconds after which a fetch that waits for a token is due again
-BEGIN: Final = f"{{{TOKEN}:"
 WAITS: Final = "waits for an access token of"
 
 
@@ -49,7 +48,8 @@ def _clients_of(job: Job) -> Sequence[str]:
     """Return the names of the clients that the job needs."""
     if job.token_client:
         return (job.token_client,)
-    if not any(BEGIN in value for headers in (job.site_headers, job.request_headers) for value in headers.values()):
+    values = (*job.site_headers.values(), *job.request_headers.values())
+    if not any(BEGINS[TOKEN] in value for value in values):
         return ()  # as for nearly all jobs
     return sorted(named.name for named in named_in(job.given_headers()) if named.kind == TOKEN)
 

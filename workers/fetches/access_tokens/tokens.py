@@ -24,9 +24,9 @@ from weir.workers.fetches import backlog
 from weir.workers.fetches.access_tokens import sealing
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.held_tokens import HeldToken, TokenReading
+from weir.workers.fetches.models import HIGHEST_PRIORITY
 from weir.workers.fetches.targets import InvalidTarget, Target, parse_target
 
-PRIORITY: Final = 32_767  # as for robots.txt
 MAX_ATTEMPTS: Final = 3
 SITES_PATIENCE_S: Final = 0.5
 # Seconds between two requests for one client, if the first brought no token, or one that is refused.
@@ -113,7 +113,7 @@ def ask(due: Mapping[UUID, OAuthClient], correlation_ids: Mapping[str, str]) -> 
             urls=[target.url for target in targets.values()],
             sites=[sites[target.host] for target in targets.values()],
             correlation_ids=[correlation_ids.get(due[key].name, "") for key in targets],
-            priority=PRIORITY,
+            priority=HIGHEST_PRIORITY,
             max_attempts=MAX_ATTEMPTS,
         )
         backlog.activate(asked)

@@ -24,7 +24,7 @@ from weir.workers.fetches.addresses import Allowed, allowed_by_settings
 from weir.workers.fetches.enqueue.given import Form, GivenRequest, given_request
 from weir.workers.fetches.enqueue.inserting import New, WantedFetch, queue_all, queue_once
 from weir.workers.fetches.methods import USUAL_REDIRECTS
-from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import HIGHEST_PRIORITY, Fetch
 from weir.workers.fetches.on_done.calls import call_on_done
 from weir.workers.fetches.on_done.names import name_of
 from weir.workers.fetches.requested import RequestedFetches, dedupe_key
@@ -35,7 +35,7 @@ from weir.workers.tracing import correlation, spans
 if TYPE_CHECKING:
     from celery import Task
 
-PRIORITIES = range(-32_768, robots_files.PRIORITY)
+PRIORITIES = range(-32_768, HIGHEST_PRIORITY)
 MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
 
@@ -117,7 +117,7 @@ def request_fetches(
     asked for with `dedupe` too, and with the same `on_done`, `revalidate` and request. This holds for any number of
     concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
 
-    Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
+    Raises ValueError for a priority outside -32,768 to 32,766 (what Weir asks for goes before all), `max_attempts`
     outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, a method that is
     not `repeatable`, a body larger than WEIR_FETCH_MAX_REQUEST_BODY, a request that cannot be sent as it is given, an
     `on_done` of more than 200 characters, or one that begins with the name of an installed app, which has no such task:
@@ -132,7 +132,7 @@ def request_fetches(
     if priority not in PRIORITIES:
         raise ValueError(
             f"priority must be between {PRIORITIES[0]} and {PRIORITIES[-1]}, not {priority}: "
-            "only the robots.txt that Weir asks for goes before all others."
+            "only what Weir itself asks for, such as a robots.txt, goes before all others."
         )
     if not 1 <= max_attempts <= MOST_ATTEMPTS:
         raise ValueError(f"max_attempts must be between 1 and {MOST_ATTEMPTS}, not {max_attempts}.")

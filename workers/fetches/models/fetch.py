@@ -13,6 +13,7 @@ from weir.workers.tracing.rows import Traced
 
 LONGEST_TASK_NAME = 200  # characters
 URL_KEY = 100  # characters of a URL that weir_fetch_by_url indexes
+HIGHEST_PRIORITY = 32_767  # of what Weir itself asks for, which goes before all that users ask for
 
 
 class FetchState(models.TextChoices):

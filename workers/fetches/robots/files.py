@@ -30,7 +30,7 @@ from weir.postgres.statements import Statement
 from weir.ratelimit import clock
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
-from weir.workers.fetches.models import RobotsFile, RobotsState
+from weir.workers.fetches.models import HIGHEST_PRIORITY, RobotsFile, RobotsState
 from weir.workers.fetches.robots import crawl_delays
 from weir.workers.fetches.robots.rules import PATH, Rules, origin_of
 from weir.workers.fetches.robots.trials import Allowance, Trials
@@ -40,7 +40,6 @@ from weir.workers.tracing import correlation
 
 log = get_logger(__name__)
 
-PRIORITY = 32_767
 MAX_ATTEMPTS = 3
 AHEAD_OF_FETCHES = 3_600.0  # seconds: so many files are asked for ahead as fit into this time at a site's rate
 MOST_AHEAD = 10_000  # robots.txt files that are asked for ahead at one site
@@ -94,7 +93,7 @@ def ask(
         sites=list(site_ids.values()),
         correlation_ids=[ids.get(origin, "") for origin in site_ids],
         obey=settings.WEIR_OBEY_ROBOTS,
-        priority=PRIORITY,
+        priority=HIGHEST_PRIORITY,
         max_attempts=MAX_ATTEMPTS,
         ahead=None if is_needed_now else AHEAD_OF_FETCHES,
         most=MOST_AHEAD,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from weir.conf.texts.request_headers import BEGINS
 from weir.conf.texts.request_query import without
 from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.jobs import FetchOutcome, Job
@@ -11,7 +12,6 @@ from weir.workers.fetches.methods import SAFE, becomes_get
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.targets import InvalidTarget, Target, keeps_origin, parse_target
 
-BEGIN_PLACEHOLDERS: Final = ("{secret:", "{token:")  # of what was masked in a header of the answer (http/masking.py)
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 WANTS_A_COOKIE: Final = (
     "asked again, the site would say the same. Sites do so that want a cookie first; fetches keep none"
@@ -52,8 +52,8 @@ def redirected(
 
 
 def was_masked(value: str) -> bool:
-    """Return whether a secret or a token was masked in this header of the answer."""
-    return any(begin in value for begin in BEGIN_PLACEHOLDERS)
+    """Return whether a secret or a token was masked in this header of the answer (http/masking.py)."""
+    return any(begin in value for begin in BEGINS.values())
 
 
 def _without_site_query(job: Job, location: str) -> str:
