@@ -20,7 +20,6 @@ from weir.workers.fetches.models import FINAL, FetchState
 NAMES = ("state", "site", "error", "status", "url", "since", "until")
 LONGEST_TEXT = 8_000  # characters: the longest URL
 SMALLEST_STATUS, LARGEST_STATUS = 100, 999
-EVER = EARLIEST
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.ASCII | re.IGNORECASE)
 
 
@@ -71,7 +70,7 @@ class Filters:
         if self.url:
             meant &= url_like(self.url, self.url_match)
         if self.is_timed:
-            meant &= Q(finished_at__range=(self.since or EVER, self.until or PAUSED_FOREVER))
+            meant &= Q(finished_at__range=(self.since or EARLIEST, self.until or PAUSED_FOREVER))
         return meant
 
 
@@ -89,9 +88,9 @@ def url_like(text: str, match: UrlMatch) -> Q:
 def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
     """Read the filters of a query string: `state` any number of times, any other name once; "" counts as left out.
 
-    A `url` that ends with `*` is the beginning of URLs; one without a scheme, such as `shop.example/tea`, is a part of
-    URLs. `since` and `until` are times in ISO format, or how long ago: 2h. Raises ValueError for a wrong filter,
-    UnknownSite for a site that is not there.
+    A `url` that ends with `*` is the beginning of URLs; one without a scheme, such as `shop.example/tea`, or after a
+    `*`, is a part of URLs. `since` and `until` are times in ISO format, or how long ago: 2h. Raises ValueError for a
+    wrong filter, UnknownSite for a site that is not there.
     """
     given = {name: [_checked(name, text) for text in of_name if text] for name, of_name in texts.items()}
     for name in given:

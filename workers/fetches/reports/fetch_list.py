@@ -23,12 +23,13 @@ from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 
+from weir.conf.texts.moments import EARLIEST
 from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
 from weir.ratelimit.models import PAUSED_FOREVER
 from weir.workers import cursors
 from weir.workers.fetches.models import FINAL, HELD, URL_KEY, FetchState
-from weir.workers.fetches.reports.fetch_filters import EVER, Filters, UrlMatch
+from weir.workers.fetches.reports.fetch_filters import Filters, UrlMatch
 
 ROWS: Final = 100  # fetches of a page, by default
 LOOKED_AT: Final = 20_000  # rows that are looked at for one page: some 50 ms
@@ -113,7 +114,7 @@ class _Place:
     id: int
     finished_at: datetime = PAUSED_FOREVER
     priority: int = LARGEST_PRIORITY
-    not_before: datetime = EVER
+    not_before: datetime = EARLIEST
     created_at: datetime = PAUSED_FOREVER
     url_key: str = LAST_CHARACTER
 
@@ -208,7 +209,7 @@ def _parameters(filters: Filters, place: _Place, look: int, most: int) -> dict[s
         "url_match": str(filters.url_match),
         "error": filters.error,
         "status": filters.status,
-        "since": filters.since or EVER,
+        "since": filters.since or EARLIEST,
         "until": filters.until or PAUSED_FOREVER,
         "lowest": lowest,
         "highest": lowest if filters.url_match is UrlMatch.EXACT else lowest + LAST_CHARACTER,

@@ -1,6 +1,7 @@
 import argparse
 import json
 import sys
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -66,21 +67,18 @@ def _add_filters(parser: CommandParser) -> None:
             f"--{name}", dest=f"of_{name}", type=utf8, default="", metavar=metavar, help=f"only entries {what}"
         )
     for name, what in (("since", "since then: a time, or how long ago, such as 2h"), ("until", "until then")):
-        parser.add_argument(f"--{name}", dest=f"of_{name}", type=_time, metavar="1d", help=f"only entries {what}")
+        parser.add_argument(f"--{name}", dest=f"of_{name}", type=_moment, metavar="1d", help=f"only entries {what}")
 
 
 def _wanted(options: dict[str, Any]) -> listing.EntryFilters:
-    names = (*listing.NAMED, *listing.TIMES)
-    return listing.read({name: options[f"of_{name}"] or "" for name in names}, timezone.now())
+    return listing.EntryFilters(**{name: options[f"of_{name}"] for name in (*listing.NAMED, *listing.TIMES)})
 
 
-def _time(text: str) -> str:
-    """Return the text, for argparse, which says what is wrong with a text that is no time."""
+def _moment(text: str) -> datetime:
     try:
-        parse_moment("it", text, timezone.now())
+        return parse_moment("it", text, timezone.now())
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-    return text
 
 
 def _line(entry: Entry) -> str:
