@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlsplit
 
-from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC
+from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC, kernel_time_ns
 
 CLIENT = {"client_id": "weir+shop", "client_secret": "canary:17 %/ö"}
 
@@ -123,10 +123,8 @@ def _handler(served: Server) -> type[BaseHTTPRequestHandler]:
         def handle_one_request(self) -> None:
             room = socket.CMSG_SPACE(TIMESPEC.size)
             _, ancillary, _, _ = self.connection.recvmsg(65_536, room, socket.MSG_PEEK)
-            for _, kind, data in ancillary:
-                if kind == SO_TIMESTAMPNS:
-                    seconds, nanoseconds = TIMESPEC.unpack(data)
-                    served.arrivals.append(seconds * 1_000_000_000 + nanoseconds)
+            if (at_ns := kernel_time_ns(ancillary)) is not None:
+                served.arrivals.append(at_ns)
             super().handle_one_request()
 
         def do_POST(self) -> None:

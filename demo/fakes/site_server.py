@@ -36,6 +36,15 @@ FULL_FOR_S = 0.1  # how long a site accepts no connection after the process has 
 TIMERS_FIRE_EARLY_S = 0.002  # uvloop's timers do, by up to 1.4 ms
 
 
+def kernel_time_ns(ancillary: list[tuple[int, int, bytes]]) -> int | None:
+    """Return the kernel's time of a read, from what `recvmsg` returned beside the data; None if there is none."""
+    for _, kind, data in ancillary:
+        if kind == SO_TIMESTAMPNS:
+            seconds, nanoseconds = TIMESPEC.unpack(data)
+            return int(seconds * 1_000_000_000 + nanoseconds)
+    return None
+
+
 class Log:
     """Writes both logs (`site_log` reads them), each line before its answer: a client with the answer finds it.
 
@@ -52,10 +61,8 @@ class Log:
 
     def read_at_ns(self, ancillary: list[tuple[int, int, bytes]]) -> int:
         """Return the kernel's time of a read; if there is none, count that, and return this process's time."""
-        for _, kind, data in ancillary:
-            if kind == SO_TIMESTAMPNS:
-                seconds, nanoseconds = TIMESPEC.unpack(data)
-                return int(seconds * 1_000_000_000 + nanoseconds)
+        if (at_ns := kernel_time_ns(ancillary)) is not None:
+            return at_ns
         self.reads_without_kernel_time += 1
         return time.time_ns()
 

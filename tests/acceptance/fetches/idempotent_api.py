@@ -8,7 +8,6 @@ the connection is closed before or after the work is done.
 import random
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 from demo.fakes.site_log import Arrival
-from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC
+from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC, kernel_time_ns
 from tests.integration.fetching import answering
 
 SLOW_S = 2.0  # how long the work of a slow request takes; it goes on when its connection is closed
@@ -33,6 +32,7 @@ class IdempotentApi:
     )  # the request's body; the answer, once there is
     arrivals: list[Arrival] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)  # 0: the connection was closed without an answer
+    going_on: list[threading.Timer] = field(default_factory=list)  # the work of slow requests
     lock: threading.Lock = field(default_factory=threading.Lock)
     address: str = ""
 
@@ -52,7 +52,9 @@ class IdempotentApi:
             self.by_key[key] = (body, b"")
             is_slow = self.chance.random() < 0.1
         if is_slow:
-            threading.Timer(SLOW_S, self._work, (method, key, body)).start()
+            late = threading.Timer(SLOW_S, self._work, (method, key, body))
+            self.going_on.append(late)
+            late.start()
             return b""
         return self._maybe(self._work(method, key, body))
 
@@ -86,17 +88,18 @@ def running(address: str, seed: str) -> Iterator[IdempotentApi]:
 
         def _one(self, place: int) -> bytes:
             """Read one request, and return its answer; empty at the end of the connection."""
-            data, at_ns = b"", 0
+            data, at_ns = b"", None
             while b"\r\n\r\n" not in data or len(data) < _size(data):
                 read, ancillary, _, _ = self.request.recvmsg(65_536, socket.CMSG_SPACE(TIMESPEC.size))
                 if not read:
                     return b""
-                at_ns = at_ns or _arrived_ns(ancillary)
+                at_ns = at_ns or kernel_time_ns(ancillary)
                 data += read
             head, _, body = data.partition(b"\r\n\r\n")
             first, *lines = head.decode().split("\r\n")
             fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
             method, path, _ = first.split(" ")
+            assert at_ns, "the kernel gives each read a time"
             api.arrivals.append(Arrival(at_ns=at_ns, host=address, path=path, place=place))
             answer = api.answer(method, fields.get("idempotency-key", ""), body)
             with api.lock:
@@ -114,18 +117,11 @@ def running(address: str, seed: str) -> Iterator[IdempotentApi]:
     with answering(Server((address, 0), Handler)) as server:
         api.address = f"{address}:{server.server_address[1]}"
         yield api
-        time.sleep(SLOW_S)  # for work that still goes on
+        for work in api.going_on:
+            work.join()
 
 
 def _size(data: bytes) -> int:
     head, _, _ = data.partition(b"\r\n\r\n")
     length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
     return len(head) + 4 + int(length or b"0")
-
-
-def _arrived_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
-    for _, kind, data in ancillary:
-        if kind == SO_TIMESTAMPNS:
-            seconds, nanoseconds = TIMESPEC.unpack(data)
-            return int(seconds * 1_000_000_000 + nanoseconds)
-    raise AssertionError("the kernel gives each read a time")

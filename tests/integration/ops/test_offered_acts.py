@@ -18,6 +18,7 @@ from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email, PausedKind
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
+from weir.workers.watches.watching import watch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "a.example"
@@ -38,12 +39,14 @@ def pages() -> dict[str, set[str]]:
     )
     PausedKind.objects.create(kind="note", who="eve", why="Why not?")
     site, email = f"/sites/{HOST}/", f"/emails/{Email.objects.get().pk}/"
+    watched = f"/watches/{watch(f'http://{HOST}/3', every=timedelta(days=1)).pk}/"
     return {
         "/": {f"{site}resume/"},
         site: {f"{site}{act}/" for act in ("set", "pause", "resume", "ask-robots")},
         f"/fetches/{queued.pk}/": {f"/fetches/{queued.pk}/cancel/"},
         f"/fetches/{failed.pk}/": {f"/fetches/{failed.pk}/retry/"},
         "/fetches/": {"/fetches/retry/"},
+        watched: {f"{watched}pause/", f"{watched}remove/"},
         "/unread/": {"/unread/reconcile/"},
         "/emails/": {"/emails/kinds/order.shipped/pause/"},
         email: {f"{email}{act}/" for act in ("arrived", "resend", "give-up", "suppress")},
