@@ -84,9 +84,8 @@ def retry_failed(
     """Queue failed fetches again; the oldest `limit` of them, or all. Fetches that have not failed are left alone.
 
     What Weir itself asked for, a robots.txt or an access token, is left alone, too: it is asked for again when a fetch
-    needs it. Each fetch is
-    queued once, even if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a
-    transaction.
+    needs it. Each fetch is queued once, even if it fails again meanwhile. Commits in batches; raises
+    TransactionManagementError inside a transaction.
 
     `note` is called in the transaction of each batch, with how many it has queued. Raises MoreFetchesThanExpected if
     there are more than `expected`.

@@ -5,7 +5,9 @@
 -- relies on a confirmation for that long, and would learn too late that the slot was passed on (`passed_on_at`).
 -- Without a successor, the slot of a reserved fetch is given back. The slot of a running fetch is left empty, because
 -- a reservation might take it before the fetcher knows that the fetch was cancelled.
--- If the site was ever split, the slot is not given to a successor, which might be a stray (strays.py).
+-- If the site was ever split, the slot is not given to a successor, which might be a stray (strays.py). Nor is that of a
+-- running fetch given to one with another method than GET, by the trigger weir_fetches_keep_away: its fetcher may be of
+-- the version before, which would send a GET.
 --
 -- chosen     the fetch, if it is not too late to cancel it
 -- moved      the fetch, cancelled
