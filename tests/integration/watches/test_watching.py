@@ -20,6 +20,7 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.jobs import Answer, Failure, Job
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done.calls import call_overdue
+from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.retrying import retry_failed
 from weir.workers.watches import asking, judging, stepping
 from weir.workers.watches.models import Watch
@@ -217,6 +218,27 @@ def test_new_watches_are_spread() -> None:
     ask()
     assert len(set(times())) > 90
     assert timedelta(minutes=3) < times()[-1] - times()[0] < timedelta(minutes=13)
+
+
+def test_the_way_of_a_fetch_says_that_its_watch_judges_it() -> None:
+    """Nothing is called with it, unless its page has changed."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    said = [last_step(fetch := ask())]
+    answer(fetch, 200, "1")
+    said.append(last_step(fetch))
+    judging.judge_ended()
+    said.append(last_step(fetch))
+    assert said == [
+        "its watch judges it at the end",
+        "its watch judges it within seconds",
+        "its watch has judged it",
+    ]
+    assert last_step(came("2")) == "tests.page_changed is called"
+
+
+def last_step(fetch: Fetch) -> str:
+    """Return what `fetches show` says last."""
+    return fetch_way(fetch.pk).steps[-1].text
 
 
 def test_it_is_part_of_the_callers_transaction() -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from weir.postgres.statements import Statement
+from weir.workers import task_names
 from weir.workers.fetches.access_tokens.gate import WAITS
 from weir.workers.fetches.models import FINAL, HELD, FetchState
 from weir.workers.fetches.reports.preview import MOST, BodyPreview, preview
@@ -143,7 +144,9 @@ def _attempt(row: FetchOnItsWay) -> Iterator[WayStep]:
 def _on_done(row: FetchOnItsWay) -> Iterator[WayStep]:
     if not row.on_done:
         return
-    if row.on_done_again_at is not None:
+    if row.on_done == task_names.KEEP_WATCH:
+        yield _judged(row)
+    elif row.on_done_again_at is not None:
         text = f"{row.on_done} is called again: the worker that got the call does not know this task"
         yield WayStep(kind="on_done", at=row.on_done_again_at, text=text, is_expected=True)
     elif row.on_done_called_at is not None:
@@ -152,3 +155,10 @@ def _on_done(row: FetchOnItsWay) -> Iterator[WayStep]:
         yield WayStep(kind="on_done", at=None, text=f"{row.on_done} is called within seconds", is_expected=True)
     else:
         yield WayStep(kind="on_done", at=None, text=f"{row.on_done} is called at the end", is_expected=True)
+
+
+def _judged(row: FetchOnItsWay) -> WayStep:
+    """Return the step of a fetch of a watch: the tick takes its end, and nothing is called with it (watched.py)."""
+    at, is_final = row.on_done_called_at, row.state in FINAL
+    text = "its watch has judged it" if at else f"its watch judges it {'within seconds' if is_final else 'at the end'}"
+    return WayStep(kind="watch", at=at, text=text, is_expected=at is None)
