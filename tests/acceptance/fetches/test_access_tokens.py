@@ -18,7 +18,7 @@ from weir.workers.fetches.access_tokens.tokens import fresh_s
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import AccessToken, Fetch, FetchState
 
-KILLS = 30 if "WEIR_FAULTS" in os.environ else 3
+KILLS = 30 if "WEIR_FAULTS" in os.environ else 2
 LISTS = 3  # lists of pages, each page of which names the next one
 PAGES_A_KILL = 4
 LIFE_S = 4.0

@@ -15,7 +15,7 @@ from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
 
-KILLS = 60 if "WEIR_FAULTS" in os.environ else 3
+KILLS = 60 if "WEIR_FAULTS" in os.environ else 1
 APIS = 8
 A_SECOND = 20  # requests to each API
 PROGRESS = 60  # fetches between two kills

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from html import unescape
 from typing import NamedTuple
 from uuid import uuid4
@@ -23,6 +24,8 @@ from weir.workers.mail import suppression
 from weir.workers.mail.models import Email, PausedKind
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
+from weir.workers.watches.models import Watch
+from weir.workers.watches.watching import watch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 MOMENT = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC")
@@ -91,6 +94,16 @@ def a_wrong_number() -> str:
     return "17"
 
 
+def a_watch() -> str:
+    return str(watch(f"https://{HOST}/", every=timedelta(hours=1)).pk)
+
+
+def a_paused_watch() -> str:
+    found = a_watch()
+    Watch.objects.update(next_at=None)
+    return found
+
+
 class Case(NamedTuple):
     """A deed, what is there before, what is typed into the form, and the sentence; {} is what it was done to."""
 
@@ -143,6 +156,9 @@ CASES = (
     Case("/emails/{}/release/", a_listed_recipient, {}, f"release the recipient, {HASHES[0]} (suppressed: yes → no)"),
     Case("/emails/kinds/{}/pause/", lambda: "order.shipped", {}, "pause, {} (who: ada; why: <b> & co.)"),
     Case("/emails/kinds/{}/resume/", a_paused_kind, {}, "resume, {}"),
+    Case("/watches/{}/pause/", a_watch, {}, "pause, watch {} (paused: no → yes)"),
+    Case("/watches/{}/resume/", a_paused_watch, {}, "resume, watch {} (paused: yes → no)"),
+    Case("/watches/{}/remove/", a_watch, {}, "remove, watch {}"),
     Case("/unread/reconcile/", a_wrong_number, {"user": "17"}, "reconcile, user {} (repaired: 1; changed by: 17: -5)"),
 )
 

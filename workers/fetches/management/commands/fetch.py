@@ -47,7 +47,7 @@ class Command(ExactCommand):
         "--file urls.txt --priority 10 --max-attempts 3",
         "- --json --timeout 10m < urls.txt",
         "--file urls.txt --no-wait",
-        "https://api.example.com/orders --method POST --repeatable --json-body @order.json",
+        "https://api.example.com/orders --method POST --repeatable --json-body '{\"item\": 7}'",
     )
     help = (
         "Queue URLs, watch them being fetched at the rates of their sites, and say how they ended. "
