@@ -86,7 +86,7 @@ def running(host: str, respond: Answering) -> Iterator[Origin]:
             origin.received.append(head)
             lines = head.decode("latin-1").splitlines()
             fields = dict(each.split(": ", 1) for each in lines[1:] if ": " in each)
-            path = lines[0].split(" ")[1] if lines else "/nothing"
+            path = lines[0].split(" ")[1].partition("?")[0] if lines else "/nothing"
             if path == "/slow":
                 time.sleep(SLOW_S)
             self.wfile.write(respond(path, fields.get("Authorization", "")))

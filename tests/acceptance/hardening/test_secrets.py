@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,9 @@ from tests.acceptance.conftest import Cluster, all_ended, states
 from tests.acceptance.hardening.secret_sites import Origin, answers, running
 from tests.collector import Collector
 from tests.collector import running as running_collector
+from tests.integration.fetching import answering
+from tests.oauth import CLIENT
+from tests.oauth import Server as TokenServer
 from tests.servers import database_url
 from tests.waiting import wait_for
 from weir.workers.audit import acting
@@ -34,16 +38,11 @@ from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.tracing import correlation
 
 SECRET: Final = "kim:canary-zq71"  # noqa: S105  in lower case, as parts of URLs may be
-ENCODED: Final = base64.b64encode(SECRET.encode()).decode()
-FORMS: Final = {
-    form(text).lower().encode()
-    for text in (SECRET, ENCODED)
-    for form in (str, quote, lambda each: each.encode().hex(), lambda each: each.rstrip("="))
-}
 # What is found wherever it is looked for a secret, or the search finds nothing.
 CONTROL: Final = "control-5d20"
 OF_SITE: Final = {"Authorization": "Bearer {secret:SHOP}"}
 OWN: Final = {"Authorization": "Basic {secret:SHOP|base64}"}
+WITH_TOKEN: Final = {"Authorization": "Bearer {token:CLIENT}"}
 KILLS: Final = 2
 PAGES: Final = ("", "sites/", "fetches/", "emails/", "unread/", "audit/", "metrics", "fetches/export.csv")
 
@@ -130,19 +129,28 @@ def two_origins() -> Iterator[tuple[Origin, Origin]]:
         yield first, other
 
 
-def found(text: bytes) -> list[bytes]:
-    """Return where a form of the secret is in a text, with what stands around it."""
-    pattern = b".{0,60}(?:%s).{0,20}" % b"|".join(map(re.escape, FORMS))
-    return re.findall(pattern, text, re.IGNORECASE | re.DOTALL)
+def forms(text: str) -> set[bytes]:
+    """Return how a site may write what it was sent."""
+    encoded = base64.b64encode(text.encode()).decode()
+    written = {text, encoded, json.dumps(text)[1:-1], encoded.rstrip("="), text.encode().hex(), encoded.encode().hex()}
+    return {each.encode() for form in written for each in (form, quote(form), quote(form, safe=""))}
+
+
+def found(text: bytes, secrets: Iterable[str]) -> list[bytes]:
+    """Return where a form of a secret is in a text, with what stands around it."""
+    any_form = b"|".join(re.escape(form) for secret in secrets for form in forms(secret))
+    return re.findall(b".{0,60}(?:%s).{0,20}" % any_form, text, re.IGNORECASE | re.DOTALL)
 
 
 def asked(origin: Origin, paths: Iterable[str], *, attempts: int) -> list[int]:
-    """Ask for these paths with the headers of the site, and with a fetch's own; returns the ids."""
+    """Ask for these paths with the headers of the site, with a fetch's own, and with a token; returns the ids."""
     urls = [origin.url(path) for path in paths]
+    ids: list[int] = []
     with correlation.bound(CONTROL):
-        as_site = request_fetches(urls, max_attempts=attempts)
-        own = request_fetches(urls, max_attempts=attempts, headers={**OWN, "Accept": f"application/{CONTROL}"})
-    return [*as_site.ids, *own.ids]
+        for headers in ({}, OWN, WITH_TOKEN):
+            own = {**headers, "Accept": f"application/{CONTROL}"}
+            ids += request_fetches(urls, max_attempts=attempts, headers=own).ids
+    return ids
 
 
 def test_a_secret_is_nowhere_but_in_requests_to_its_own_site(
@@ -150,12 +158,21 @@ def test_a_secret_is_nowhere_but_in_requests_to_its_own_site(
 ) -> None:
     """Not in PostgreSQL, Redis, logs, spans, pages, answers of the API, and requests to the other origin.
 
-    The site repeats the secret in each part of an answer's head; fetchers are killed while they hold fetches.
+    Nor is an access token, or the secret of its client. The site repeats what it got in each part of an answer's head;
+    fetchers are killed while they hold fetches.
     """
-    settings.WEIR_SECRETS = {"SHOP": SECRET}  # this process makes the pages
-    cluster.environment |= {"WEIR_SECRET_SHOP": SECRET, "WEIR_OBEY_ROBOTS": "0", "WEIR_LOG_LEVEL": "DEBUG"}
-    with two_origins() as (first, other), heard(cluster.environment["REDIS_URL"]) as commands:
-        sites.set_rate(acting.of_shell("ada"), first.name, "50/s", headers=OF_SITE, why="A test wants it.")
+    tokens = TokenServer("127.1.9.3")
+    settings.WEIR_SECRETS = {"SHOP": SECRET, "CLIENT": tokens.described()}  # this process makes the pages
+    cluster.environment |= {"WEIR_SECRET_SHOP": SECRET, "WEIR_SECRET_CLIENT": json.dumps(tokens.described())}
+    cluster.environment |= {"WEIR_OBEY_ROBOTS": "0", "WEIR_LOG_LEVEL": "DEBUG"}
+    with (
+        answering(tokens.server),
+        two_origins() as (first, other),
+        heard(cluster.environment["REDIS_URL"]) as commands,
+    ):
+        of_site: dict[str, Any] = {"headers": OF_SITE, "query": {"key": "{secret:SHOP}"}}
+        sites.set_rate(acting.of_shell("ada"), first.name, "50/s", why="A test wants it.", **of_site)
+        sites.set_rate(acting.of_shell("ada"), tokens.name, "50/s", why="A test wants it.")
         cluster.start_together("ticks", "fetcher", "beat")
         fetches = []
         for _ in range(KILLS):
@@ -177,9 +194,12 @@ def test_a_secret_is_nowhere_but_in_requests_to_its_own_site(
     places["spans"] = b"".join(collector.received)
     places["requests to the other origin"] = b"".join(other.received)
 
-    with_secret = sum(bool(found(head)) for head in first.received)
-    print(f"\n{with_secret} of {len(first.received)} requests with the secret; {states()}")
+    secrets = [SECRET, CLIENT["client_secret"], *tokens.issued]
+    with_secret = sum(bool(found(head, [SECRET])) for head in first.received)
+    with_token = sum(bool(found(head, tokens.issued)) for head in first.received)
+    print(f"\n{len(first.received)} requests, {with_secret} with the secret, {with_token} with a token; {states()}")
     print({place: len(text) for place, text in places.items()})
     assert with_secret >= len(fetches)
-    assert {place: where for place, text in places.items() if (where := found(text))} == {}
+    assert with_token >= len(fetches) / 3
+    assert {place: where for place, text in places.items() if (where := found(text, secrets))} == {}
     assert [place for place, text in places.items() if CONTROL.encode() not in text] == []
