@@ -175,8 +175,12 @@ def _has_another_redis(app: Celery) -> bool:
     """Return whether the app's broker is a Redis that is not Weir's, because Django's settings name none."""
     if live.is_given("WEIR_REDIS_URL") or _transport(app) not in _REDIS:
         return False
-    parts = urlsplit(_broker_url(app))
-    return (parts.hostname, parts.port or urlsplit(LOCAL_REDIS).port) not in _LOCAL
+    try:  # of several, Celery takes the first
+        parts = urlsplit(_broker_url(app).partition(";")[0])
+        place = parts.hostname, parts.port or urlsplit(LOCAL_REDIS).port
+    except ValueError:  # whose text has a part of the URL
+        return True
+    return place not in _LOCAL
 
 
 def _begin_worker(instance: Any, options: Mapping[str, Any], **_signal: object) -> None:  # noqa: ANN401  Celery's worker

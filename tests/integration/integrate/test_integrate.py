@@ -122,9 +122,18 @@ def test_a_broker_that_settings_do_not_name_is_no_redis_of_weirs(host: Host) -> 
         "CELERY_BROKER_URL = WEIR_REDIS_URL = REDIS_URL = None\nfrom shop.celery import app\napp.conf.broker_url = "
     )
     host.write("weir.APPS_THROTTLE")
-    brokers = ["redis://a.example:6379/0", "redis://localhost/3", "redis://127.0.0.1:6380/0", "amqp://a.example"]
-    told = host.told_with([f"{unsaid}{broker!r}" for broker in brokers], CHECK)
-    assert [(status, "weir.W036" in text) for status, text in told] == [(0, True), (0, False), (0, True), (0, False)]
+    warned = {
+        "redis://a.example:6379/0": True,
+        "redis://localhost/3": False,
+        "redis://127.0.0.1:6380/0": True,
+        "amqp://a.example": False,
+        "sentinel://a.example:26379;sentinel://b.example:26379": True,
+        "redis://:pass/canary@a.example:6379/0": True,
+        "redis://:[canary@a.example:6379/0": True,
+    }
+    told = host.told_with([f"{unsaid}{broker!r}" for broker in warned], CHECK)
+    assert [(status, "weir.W036" in text) for status, text in told] == [(0, is_warned) for is_warned in warned.values()]
+    assert "canary" not in str(told)
     assert "Set CELERY_BROKER_URL in Django's settings, instead of Celery(broker=...)" in told[0][1]
 
 
