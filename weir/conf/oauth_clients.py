@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote_plus
 
 from weir.conf.secrets import SecretUnusable, found
 
@@ -67,6 +68,8 @@ def _client(name: str, said: Mapping[str, object]) -> OAuthClient:
                 texts[key] = text
             case _:
                 raise ValueError(f"it needs {key}, a text")
+    if texts["client_secret"] in unquote_plus(texts["token_url"]):
+        raise ValueError("its token_url, which is stored and shown, has the client_secret in it")
     auth = said.get("auth", BASIC)
     if auth not in {BASIC, BODY}:
         raise ValueError(f'auth must be "{BASIC}" or "{BODY}"')
