@@ -438,3 +438,26 @@ def dispatched(fetcher: Fetcher) -> bool:
     if slot_ids := reserve_all():
         fetcher.run_batch(slot_ids)
     return True
+
+
+def test_a_token_that_ends_before_the_next_start_ends_the_attempt(api: Server, fetcher: Fetcher) -> None:
+    """Otherwise the fetch would wait for one after the other, and none would ever count at its start."""
+    api.life_s = 0.4
+    site_settings.set_rate(api.name, "2/s")
+    fetch = fetched(request_fetch(api.url("/"), max_attempts=1), fetcher)
+    assert fetch.state == FetchState.FAILED
+    assert "brings access tokens that count for 0 s, less than the time between two starts at this site" in fetch.error
+    assert not api.asked
+
+
+@pytest.mark.parametrize(("asked_s", "wait_s"), [(0.0, 0.05), (20.0, 20.0), (300.0, 30.0)])
+@pytest.mark.usefixtures("api")
+def test_a_fetch_waits_for_longer_the_longer_its_token_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, asked_s: float, wait_s: float
+) -> None:
+    """Each time it takes a slot that others could use."""
+    monkeypatch.setattr(tokens, "look_up", lambda *_: {"SHOP": tokens.Known(asked_s=asked_s)})
+    [job] = running()
+    _, [event] = gate.admit([replace(job, request_headers={"Authorization": "Bearer {token:SHOP}"})])
+    assert isinstance(event, Snoozed)
+    assert (event.delay_s, event.waits_for_token) == (wait_s, True)

@@ -22,7 +22,11 @@ from weir.workers.fetches.jobs import Event, Failure, Job, Snoozed
 
 log = get_logger(__name__)
 
-WAIT: Final = 1.0  # seconds after which a fetch that waits for a token is due again
+# Seconds after which a fetch that waits for a token is due again: as many as the token has been asked for. Each time it
+# takes a slot of its site, which others could use.
+WAIT: Final = 1.0
+LONGEST_WAIT: Final = 30.0
+MISSED_START_S: Final = 60.0  # how long after a missed start the next one is, at most (ratelimit/sql/unreserve.sql)
 WAITS: Final = "waits for an access token of"
 
 
@@ -92,9 +96,20 @@ def _judged(
             carried[name] = of_client.token
         elif of_client.error and of_client.refresh_in_s > 0:
             return Failure(job=job, error=of_client.error, not_before_s=of_client.refresh_in_s)
+        elif of_client.lifetime_s is not None and of_client.lifetime_s <= min(job.run.interval_s, MISSED_START_S):
+            return Failure(job=job, error=_too_short(name, of_client.lifetime_s))
         else:
-            return Snoozed(job=job, delay_s=WAIT, reason=f"{WAITS} {name}", waits_for_token=True)
+            wait_s = min(LONGEST_WAIT, max(WAIT, of_client.asked_s))
+            return Snoozed(job=job, delay_s=wait_s, reason=f"{WAITS} {name}", waits_for_token=True)
     return replace(job, tokens=carried) if carried else job
+
+
+def _too_short(name: str, lifetime_s: float) -> str:
+    """Return why a token that is asked for now would not count any more at the next start of the site."""
+    return (
+        f"the secret {name} brings access tokens that count for {lifetime_s:.0f} s, less than the time between two "
+        "starts at this site: set a faster rate, or have its server give tokens that live longer"
+    )
 
 
 def _asking(job: Job, client: OAuthClient | SecretUnusable) -> Job | Event:

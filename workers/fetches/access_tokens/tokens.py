@@ -40,12 +40,13 @@ class KnownToken(NamedTuple):
     """What PostgreSQL knows of a token."""
 
     key: UUID
-    version: int
+    version: int | None
     sealed: bytes | None
     error: str
     age_s: float | None
     expires_in_s: float | None
     refresh_in_s: float
+    asked_s: float | None  # since when a request for it has been on its way; None: there is none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +56,8 @@ class Known:
     token: HeldToken | None = None
     error: str = ""  # why the last request brought none
     refresh_in_s: float = 0.0  # seconds until it is asked for again
+    asked_s: float = 0.0  # for how long a request for it has been on its way
+    lifetime_s: float | None = None  # for how long the last one counted
 
 
 ASK_TOKENS = Statement("ask_tokens", returns=int, commits=True)
@@ -80,8 +83,10 @@ def look_up(clients: Iterable[OAuthClient], correlation_ids: Mapping[str, str]) 
 def _known(client: OAuthClient, row: KnownToken | None, now: float) -> Known:
     if row is None:
         return Known()
-    token = None
-    if row.sealed is not None and row.age_s is not None and row.expires_in_s is not None and row.expires_in_s > 0:
+    token, lifetime_s = None, None
+    if row.age_s is not None and row.expires_in_s is not None:
+        lifetime_s = row.age_s + row.expires_in_s
+    if row.sealed and row.version and row.age_s is not None and row.expires_in_s is not None and row.expires_in_s > 0:
         text = sealing.unseal(client, bytes(row.sealed))
         token = text and HeldToken(
             text=text,
@@ -90,7 +95,13 @@ def _known(client: OAuthClient, row: KnownToken | None, now: float) -> Known:
             obtained_at=now - row.age_s,
             expires_at=now + row.expires_in_s,
         )
-    return Known(token=token or None, error=row.error, refresh_in_s=row.refresh_in_s)
+    return Known(
+        token=token or None,
+        error=row.error,
+        refresh_in_s=row.refresh_in_s,
+        asked_s=row.asked_s or 0.0,
+        lifetime_s=lifetime_s,
+    )
 
 
 def ask(due: Mapping[UUID, OAuthClient], correlation_ids: Mapping[str, str]) -> dict[str, Known]:
