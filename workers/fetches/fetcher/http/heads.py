@@ -43,7 +43,11 @@ def request(job: Job, to: UrlParts, *, is_last: bool) -> Request:
     given = job.given_headers()
     query = {} if job.has_left_origin else job.site_query
     secrets = _texts(job, named_in(given) | named_in(query))
-    target = with_query(to.path_and_query, query, secrets)
+    try:
+        target = with_query(to.path_and_query, query, secrets)
+    except UnicodeEncodeError:  # whose text has the secret
+        said = "a secret in the query cannot be sent: it must be text in UTF-8"
+        raise UnsendableRequest(said, is_permanent=False) from None
     fields = {
         "user-agent": (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),
         "accept": (b"Accept", b"*/*"),
