@@ -1,6 +1,6 @@
-"""The index of queued fetches by age no longer competes with the index of the queue."""
+"""Another index of queued fetches by age, which does not compete with the index of the queue."""
 
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 
@@ -18,5 +18,4 @@ class Migration(migrations.Migration):
                 name="weir_fetch_newest_queued",
             ),
         ),
-        RemoveIndexConcurrently("fetch", "weir_fetch_queued"),
     ]
