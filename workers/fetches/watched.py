@@ -18,6 +18,7 @@ from weir.workers import task_names
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.enqueue import parsed, tell_workers
 from weir.workers.fetches.enqueue.inserting import New
+from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.on_done.calls import Ended
 from weir.workers.fetches.robots.rules import origin_of
 
@@ -85,3 +86,8 @@ def settle(tasks: Mapping[int, str]) -> list[Ended]:
     Returns the calls that the caller makes by `call_on_done` after its commit. Sweep makes those that are lost.
     """
     return SETTLE_WATCHED(fetches=list(tasks), tasks=list(tasks.values()))
+
+
+def take_back(fetch_id: int) -> None:
+    """Let a fetch that was settled without a task be taken again."""
+    Fetch.objects.filter(pk=fetch_id, on_done=task_names.KEEP_WATCH).update(on_done_called_at=None)

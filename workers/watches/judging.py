@@ -12,12 +12,15 @@ import time
 from typing import Final, NamedTuple
 
 from django.db import transaction
+from django.db.models import Q
 
 from weir.postgres.statements import Statement
 from weir.workers.fetches import watched
+from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.on_done.calls import call_on_done
+from weir.workers.watches.models import Watch
 
-BATCH: Final = 500  # fetches, whose bodies PostgreSQL reads
+BATCH: Final = 50  # fetches, whose bodies PostgreSQL reads: of 10 MiB each, in two seconds
 WITHIN_S: Final = 5.0  # seconds after which a tick leaves the rest to the next one
 
 
@@ -46,3 +49,10 @@ def judge_ended() -> int:
         last = len(rows)
         judged += last
     return judged
+
+
+def take_back(fetch_id: int) -> None:
+    """Let this fetch wait to be judged again, unless it was judged: its `on_done` was taken for one to be called."""
+    ended = Fetch.objects.filter(pk=fetch_id).values("finished_at")
+    if Watch.objects.filter(Q(judged_at=None) | Q(judged_at__lt=ended), fetch_id=fetch_id).exists():
+        watched.take_back(fetch_id)

@@ -24,6 +24,7 @@ from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.retrying import retry_failed
 from weir.workers.watches import asking, judging, stepping
 from weir.workers.watches.models import Watch
+from weir.workers.watches.tasks import keep_watch
 from weir.workers.watches.watching import unwatch, watch, watch_many
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("fetches")]
@@ -351,3 +352,22 @@ def test_what_is_refused(options: dict[str, object], error: type[Exception], sai
     with pytest.raises(error, match=said):
         watch_many(**{"urls": [URL], "every": HOUR, **options})  # type: ignore[arg-type]
     assert Watch.objects.count() == 0
+
+
+def test_an_end_that_a_version_without_watches_has_called_is_judged_once() -> None:
+    """Its fetchers call the tick with the fetch, as any other `on_done`, and record the call."""
+    watch(URL, every=HOUR, on_change=page_changed)
+    came("one")
+    changed = answer(ask(), 200, "two")
+    for _ in range(2):
+        Fetch.objects.filter(pk=changed.pk).update(on_done_called_at=Now())
+        keep_watch(changed.pk)
+    assert told == [changed.pk]
+
+
+def test_a_body_that_its_headers_deny_is_compared_all_the_same() -> None:
+    watch(URL, every=HOUR, on_change=page_changed)
+    came("one", headers={"Content-Encoding": "UTF-8"})
+    changed = came("two", headers={"Content-Encoding": "UTF-8"})
+    assert told == [changed.pk]
+    assert Watch.objects.get().error == ""

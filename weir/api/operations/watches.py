@@ -1,7 +1,7 @@
 """Operations on watches: have URLs fetched again and again, see what came of it, and end it."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
@@ -15,29 +15,31 @@ from weir.api.schemas.watches import NewWatches, NewWatchesAnswer, Watch, WatchL
 from weir.api.tokens import scopes
 from weir.conf.texts.request_headers import named_in
 from weir.workers.cursors import BadCursor
+from weir.workers.fetches.targets import parse_target
 from weir.workers.watches import actions, listing
 from weir.workers.watches.models import Watch as Row
 from weir.workers.watches.watching import hash_of, watch_many
 
 router = Router(tags=["watches"])
+OF_PROGRAMS: Final = "api:"  # how the keys of their watches begin
 
 
 @operation(router, "POST", "/watches", scope=scopes.ADD_WATCHES, answers={200: NewWatchesAnswer})
 def post_watches(request: HttpRequest, wanted: NewWatches) -> NewWatchesAnswer:
     """Watch URLs, or change the watches that this token has of them. The same request again changes nothing.
 
-    Their keys are the token's name and the URL, so no program changes the watches of another one.
+    Their keys begin with `api:` and the token's name, so no program changes the watches of another one.
     """
     if named_in(wanted.headers or {}):
         raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
     if (wanted.shortest_s is None) is not (wanted.longest_s is None):
         raise Problem(INVALID, "Give shortest_s and longest_s, or none of them.")
-    keys = {f"{actor(request).name} {url}": url for url in wanted.urls}
     options = wanted.model_dump(include={"jitter", "priority", "revalidate", "headers"})
     with refused(INVALID, ValueError):
+        keys = {_key(request, url): url for url in wanted.urls}
         new = watch_many(keys, every=timedelta(seconds=wanted.every_s), adapt=_adapt(wanted), **options)
     ids = dict(Row.objects.filter(dedupe_key__in=map(hash_of, keys)).values_list("dedupe_key", "pk"))
-    return NewWatchesAnswer(new=new, ids=[ids[hash_of(f"{actor(request).name} {url}")] for url in wanted.urls])
+    return NewWatchesAnswer(new=new, ids=[ids[hash_of(_key(request, url))] for url in wanted.urls])
 
 
 @operation(router, "GET", "/watches", scope=scopes.SEE_WATCHES, answers={200: WatchPage})
@@ -68,6 +70,11 @@ def remove_watch(request: HttpRequest, watch_id: Id, query: Query[WhyQuery]) -> 
     """Remove a watch. A fetch that is unfinished ends as any other."""
     actions.remove(actor(request), watch_id, why=query.why)
     return HttpResponse(status=204)
+
+
+def _key(request: HttpRequest, url: str) -> str:
+    """Return the key of a program's watch: all spellings of a URL are one. Raises ValueError for what is no URL."""
+    return f"{OF_PROGRAMS}{actor(request).name} {parse_target(url).url}"
 
 
 def _adapt(wanted: NewWatches) -> tuple[timedelta, timedelta] | None:

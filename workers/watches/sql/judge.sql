@@ -12,8 +12,9 @@
 WITH ended AS MATERIALIZED (
     SELECT
         job.*,
-        job.state = 'done' AND job.incomplete = '' AND (job.status_code BETWEEN 200 AND 299 OR job.body_id <> job.id)
-            AS is_good
+        -- A body that is accepted though its headers say otherwise is good; a part of one, which nobody asked for, is not.
+        job.state = 'done' AND (job.incomplete = '' OR job.status_code <> 206)
+            AND (job.status_code BETWEEN 200 AND 299 OR job.body_id <> job.id) AS is_good
     FROM unnest(%(fetches)s::bigint[]) AS wanted (fetch_id)
     CROSS JOIN LATERAL (  -- row look-up
         SELECT
