@@ -22,6 +22,11 @@ TRAVEL: Final = 0.1
 MOST_UNTAKEN: Final = 500
 
 
+# Describes the row of an entry that is new. A beat of the version before would send its task to workers that do not
+# know it, so the row is disabled for that beat.
+NEW: Final = "A beat of Weir sends this, though it is disabled: the version before does not know it."
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScheduleEntry:
     """A periodic task. Each run does all that is due, so a tick that is lost or doubled only costs time."""
@@ -32,6 +37,7 @@ class ScheduleEntry:
     app: str  # the task is not sent unless this app is installed
     queue: str = "weir.ticks"
     arguments: list[str] = field(default_factory=list)
+    is_new: bool = False  # the version in deploy/UPGRADE_FROM does not have it
 
 
 SCHEDULE: Final = (
@@ -48,7 +54,11 @@ SCHEDULE: Final = (
         app="weir.workers.throttled",
     ),
     ScheduleEntry(
-        name="weir: keep watch", task=task_names.KEEP_WATCH, every=timedelta(seconds=1), app="weir.workers.watches"
+        name="weir: keep watch",
+        task=task_names.KEEP_WATCH,
+        every=timedelta(seconds=1),
+        app="weir.workers.watches",
+        is_new=True,
     ),
     ScheduleEntry(
         name="weir: purge fetches",

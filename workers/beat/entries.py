@@ -13,6 +13,7 @@ from django_celery_beat.schedulers import ModelEntry
 
 from weir.logs.loggers import get_logger
 from weir.workers.beat import declared
+from weir.workers.schedule import NEW
 
 log = get_logger(__name__)
 
@@ -49,6 +50,8 @@ class BeatEntry(ModelEntry):  # type: ignore[misc]  # django-celery-beat ships n
 
     def __init__(self, model: PeriodicTask, app: Any = None) -> None:  # noqa: ANN401  as above
         """Read a row. Raises ValueError if the row cannot be used; the scheduler then skips it."""
+        if model.description == NEW:
+            model.enabled = True  # for this beat; it is not saved
         try:
             super().__init__(model, app=app)
         except Error:

@@ -11,7 +11,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from weir.postgres import weir_apps
 from weir.workers.beat import declared
 from weir.workers.models import Heartbeat
-from weir.workers.schedule import ScheduleEntry, entries
+from weir.workers.schedule import NEW, ScheduleEntry, entries
 
 OWNED: Final = "weir: "  # how the names of Weir's entries begin
 _LOCK: Final = 0x53636865  # "Sche" in ASCII: serialises `synchronise`, because the intervals have no unique key
@@ -40,6 +40,10 @@ def synchronise(wanted: Sequence[ScheduleEntry]) -> Synchronised:
         for row in stale:
             row.delete()
         created = sum(map(_ensure, wanted))
+        no_longer_new = [entry.name for entry in wanted if not entry.is_new]
+        for row in owned.filter(name__in=no_longer_new, description=NEW):
+            row.enabled, row.description = True, ""
+            row.save()
     return Synchronised(entries=len(wanted), created=created, removed=len(stale))
 
 
@@ -81,6 +85,8 @@ def _ensure(entry: ScheduleEntry) -> bool:
             "interval": interval,
             "queue": entry.queue,
             "args": json.dumps(entry.arguments),
+            "enabled": not entry.is_new,
+            "description": NEW if entry.is_new else "",
         },
     )
     return bool(created)

@@ -15,7 +15,7 @@ from uuid import uuid4
 from celery.beat import ScheduleEntry, SchedulingError
 from celery.schedules import schedule
 from django.db import Error, connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler
 
@@ -27,6 +27,7 @@ from weir.workers.beat import entries, rows, work
 from weir.workers.beat.signals import beat_begins
 from weir.workers.processes import presence
 from weir.workers.processes.kinds import BEAT
+from weir.workers.schedule import NEW
 
 log = get_logger(__name__)
 
@@ -148,8 +149,11 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             super().install_default_entries(data)
 
     def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
-        """Return all enabled tasks; django-celery-beat leaves out crontabs whose hour is far from this host's time."""
-        return PeriodicTask.objects.enabled()  # type: ignore[no-any-return]  # as above
+        """Return all enabled tasks, and those that are new.
+
+        django-celery-beat leaves out crontabs whose hour is far from this host's time.
+        """
+        return PeriodicTask.objects.filter(Q(enabled=True) | Q(description=NEW))  # type: ignore[no-any-return]  # as above
 
     def reserve(self, entry: entries.BeatEntry) -> entries.BeatEntry:
         """Record that a task is sent, and put the new entry into the schedule, from which the heap may be built anew.

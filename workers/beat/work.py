@@ -3,8 +3,11 @@
 The question costs a tenth of a tick that finds nothing to do. An app declares the question for each of its ticks
 (`ask_before`): a statement that reads a few index entries, or a call to Redis. After SENT_EVERY_S seconds without a
 tick, beat sends the tick whatever the answer is. So work that the question overlooks is done late, but is not lost.
+A tick that a version has newly is sent only where there is something to do: during an upgrade, a worker of the version
+before does not know it.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +25,7 @@ class Question:
     """The question before a tick, and the seconds after which beat sends the tick whatever the answer is."""
 
     has_work: Callable[[], bool]  # raises database errors
-    sent_every_s: float
+    sent_every_s: float  # infinite: never
 
 
 _questions: dict[str, Question] = {}  # by task name; apps write it while they are loaded, beat reads it
@@ -61,7 +64,10 @@ class SentTicks:
         """
         question = _questions.get(task_name)
         sent_at = self._sent_at.get(entry)
-        if question is None or sent_at is None or time.monotonic() >= sent_at + question.sent_every_s:
+        if question is None:
+            return False
+        is_asked_first = question.sent_every_s == math.inf
+        if not is_asked_first and (sent_at is None or time.monotonic() >= sent_at + question.sent_every_s):
             return False
         try:
             return not question.has_work()

@@ -1,5 +1,7 @@
 """The app `watches`: URLs that are fetched again and again, and a task that is called when a page has changed."""
 
+import math
+
 from weir.postgres import weir_apps
 from weir.postgres.statements import Statement
 
@@ -24,4 +26,4 @@ class WatchesConfig(weir_apps.WeirApp):
             return answer
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.watches")
-        work.ask_before(task_names.KEEP_WATCH, has_work)
+        work.ask_before(task_names.KEEP_WATCH, has_work, sent_every_s=math.inf)

@@ -223,7 +223,7 @@ def _user_keys() -> Verdict:
 
 def _schedule() -> Verdict:
     owned = PeriodicTask.objects.filter(name__startswith=OWNED)
-    return schedule(dict(owned.values_list("name", "enabled")))
+    return schedule({row.name: row.enabled or row.description == of_weir.NEW for row in owned})
 
 
 def checks() -> list[Check]:

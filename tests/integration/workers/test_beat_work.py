@@ -1,6 +1,8 @@
 """Beat asks before it sends a tick: none is sent for nothing, and each at once where there is something to do."""
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -21,11 +23,12 @@ from weir.notifications.models import Excess, Notification
 from weir.ratelimit.models import Site
 from weir.redis_link import calls
 from weir.workers import task_names
-from weir.workers.beat import work
+from weir.workers.beat import rows, work
 from weir.workers.beat.scheduler import LeasedScheduler
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.mail.models import Email
+from weir.workers.schedule import NEW, ScheduleEntry
 from weir.workers.throttled.models import PostponedTask
 from weir.workers.watches.models import Watch
 from weir.workers.watches.watching import watch
@@ -33,6 +36,7 @@ from weir.workers.watches.watching import watch
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SOON = timedelta(days=1)
+ENTRY = ScheduleEntry(name="weir: test", task=task_names.SWEEP, every=timedelta(seconds=1), app="", queue=QUEUE)
 
 
 @pytest.fixture
@@ -213,6 +217,33 @@ def test_a_tick_is_sent_for_nothing_after_a_while(
     """What the question overlooks comes late, and is not lost."""
     monkeypatch.setitem(work._questions, task_names.SWEEP, work.Question(has_work=lambda: False, sent_every_s=1.0))
     eventually(lambda: scheduler.tick() >= 0 and sent() == 2, "another")
+
+
+def test_a_tick_that_is_new_is_not_sent_for_nothing(
+    scheduler: Any, sent: Callable[[], int], eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even once: while a version is replaced, a worker of the one before would not know it."""
+    answers = [False, False, True]
+    question = work.Question(has_work=lambda: answers.pop(0) if answers else False, sent_every_s=math.inf)
+    monkeypatch.setitem(work._questions, task_names.SWEEP, question)
+    eventually(lambda: scheduler.tick() >= 0 and len(answers) == 1, "two questions")
+    assert sent() == 0
+    eventually(lambda: scheduler.tick() >= 0 and sent() == 1, "the first")
+
+
+def test_the_tick_of_a_new_entry_is_sent_by_beats_that_know_it_alone(
+    scheduler: Any, sent: Callable[[], int], eventually: Eventually
+) -> None:
+    """For the beat of another version its row is disabled; when it is new no longer, its row is like any other."""
+    rows.synchronise([replace(ENTRY, is_new=True)])
+    row = PeriodicTask.objects.get(name=ENTRY.name)
+    assert (row.enabled, row.description) == (False, NEW)
+    PeriodicTask.objects.filter(name="test").delete()
+    eventually(lambda: scheduler.tick() >= 0 and sent() >= 1, "the tick")
+    assert not PeriodicTask.objects.get(name=ENTRY.name).enabled
+    rows.synchronise([ENTRY])
+    row.refresh_from_db()
+    assert (row.enabled, row.description) == (True, "")
 
 
 def test_who_takes_the_lease_sends_all_once(scheduler: Any, sent: Callable[[], int], eventually: Eventually) -> None:
