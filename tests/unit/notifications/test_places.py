@@ -5,7 +5,6 @@ import redis
 from pydantic import SecretStr
 from pytest_django import Settings
 from redis.connection import SSLConnection
-from redis.exceptions import MaxConnectionsError
 from redis.sentinel import SentinelManagedSSLConnection
 
 from weir.redis_link import places
@@ -53,6 +52,6 @@ def test_no_number_of_refusals_keeps_a_process_from_asking_again(url: str, setti
     for _ in range(150):
         with pytest.raises(redis.ConnectionError) as refused:
             places.connect()
-        said.add(type(refused.value))
+        said.add(str(refused.value))
     places.forget()
-    assert MaxConnectionsError not in said
+    assert not [text for text in said if "Too many" in text]
