@@ -146,7 +146,7 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     # Connecting
     "the site refuses the connection": lambda sites: Made(url=sites.closed_port()),
     "the site resets the TLS handshake": lambda sites: Made(url=https(sites.served(at.reset_at_once))),
-    "the site closes it in the TLS handshake": lambda sites: Made(url=https(sites.served(at.close_at_once))),
+    "the site closes it in the TLS handshake": lambda sites: Made(url=https(sites.served(at.close_in_the_handshake))),
     "the site speaks no TLS": lambda sites: Made(url=https(sites.served(at.speak_at_once))),
     "the site's certificate is not valid": lambda sites: Made(url=sites.served(at.saying(OK), tls=True)),
     "the site does not answer in time, others do": lambda sites: Made(url=sites.silent()),

@@ -179,8 +179,9 @@ def saying(answer: bytes, *, then: str = "close") -> Talk:
     return talk
 
 
-async def close_at_once(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Close the connection before anything was said."""
+async def close_in_the_handshake(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Close the connection when the client has begun: bytes that nobody has read would be answered with a reset."""
+    await reader.read(65_536)
     await _end(writer, "close")
 
 

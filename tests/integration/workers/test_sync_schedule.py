@@ -32,7 +32,7 @@ def test_an_empty_database_gets_the_whole_schedule() -> None:
     assert set(stored) == NAMES
     for entry in entries():
         task = stored[entry.name]
-        assert (task.task, task.queue, task.enabled) == (entry.task, entry.queue, True)
+        assert (task.task, task.queue, task.enabled) == (entry.task, entry.queue, not entry.is_new)
         assert json.loads(task.args) == entry.arguments
         assert task.interval.schedule.run_every == entry.every
     assert f"{len(entries())} created, 0 removed" in said
