@@ -40,7 +40,7 @@ def visits(size: Size) -> Iterator[Visit]:
     yield from _pages("emails", "/emails/", _of_emails(size))
     for state in ("pending", "unknown", "sent"):
         yield Visit(name=f"email_{state}", path=f"/emails/{_middle(Email.objects.filter(state=state))}/")
-    for text in (NOBODY, "site-", f"http://{FIRST_SITE}/", f"{FIRST_SITE}/{NOBODY}", f"/{NOBODY}", "customer."):
+    for text in (NOBODY, "site-", f"http://{FIRST_SITE}/", f"{FIRST_SITE}/", f"/{NOBODY}", "customer."):
         yield Visit(name=f"search?q={text}", path=f"/search/?{urlencode({'q': text})}", is_live=False)
     yield Visit(name="metrics", path="/metrics", is_live=False)
     yield Visit(name="sign_in", path="/sign-in/", is_live=False)
