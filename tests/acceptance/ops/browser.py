@@ -177,12 +177,17 @@ def axe(page: Page) -> list[str]:
 
 
 def too_wide(page: Page, looks: Iterable[tuple[str, int]] = LOOKS) -> list[str]:
-    """Return the widths at which the page scrolls sideways, and by how much."""
+    """Return the widths at which the page scrolls sideways, and by how much.
+
+    A script learns of a new width only when the next frame is drawn: what is too wide is measured again after one.
+    """
     found: list[str] = []
     for scheme, width in looks:
         show(page, scheme, width)
-        if (over := page.evaluate(OVERFLOW)) > 0:
-            found.append(f"{over} px at {width} px")
+        if page.evaluate(OVERFLOW) > 0:
+            page.screenshot(clip={"x": 0, "y": 0, "width": 1, "height": 1})
+            if (over := page.evaluate(OVERFLOW)) > 0:
+                found.append(f"{over} px at {width} px")
     return found
 
 
