@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import setups
+from tests.cases import for_each
 from tests.run_python import run_forked
 from tests.servers import database_url, redis_url
 from tests.setups import team_tests
@@ -31,7 +32,7 @@ def run(*arguments: str, setup: str) -> str:
     )
 
 
-@pytest.mark.parametrize("setup", SETUPS)
+@for_each("setup", SETUPS)
 def test_the_tests_of_a_team_pass(setup: str) -> None:
     """In two processes, each with a copy of the database; checks warn of what the project has not silenced only."""
     said = run("manage.py", "test", team_tests.__name__, "--no-input", "--parallel=2", setup=setup)

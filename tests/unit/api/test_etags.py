@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import for_each
 from weir.api.http import etags
 from weir.api.http.problems import CHANGED, MALFORMED, Problem
 
@@ -23,7 +24,7 @@ OTHERS = ['"other"', '""', 'W/"x"', '"0a1b-"', '"0a1b-GZIP"', '"gzip-0a1b"', '"c
 MALFORMED_ONES = ["0a1b", '"', '"0a1b', '"a" "b"', '"a""b"', 'w/"0a1b"', 'W/ "0a1b"', "**", '*, "0a1b"', ",", '"a b"']
 
 
-@pytest.mark.parametrize("exists", [True, False])
+@for_each("exists", [True, False])
 def test_a_tag_that_names_another_version_or_is_none_is_refused(exists: bool) -> None:
     wrong = {**dict.fromkeys(OTHERS, CHANGED), **dict.fromkeys(MALFORMED_ONES, MALFORMED)}
     for if_match, kind in wrong.items():

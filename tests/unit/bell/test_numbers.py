@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-
+from tests.cases import for_each
 from weir.notifications.watching import Polled
 from weir.notifications.web.polls import ShownNumber
 
@@ -16,7 +15,7 @@ def test_the_same_number_is_of_the_later_epoch() -> None:
     assert NUMBER.after(TOLD) == replace(NUMBER, epoch=104, delta=1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "told",
     [
         None,

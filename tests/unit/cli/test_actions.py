@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 from django.core.management.base import CommandError, CommandParser
 
+from tests.cases import for_each
 from weir.workers.cli.actions import ActionCommand
 
 COMMANDS = ("sites", "fetches", "emails")
@@ -38,7 +39,7 @@ def helps() -> Iterator[Any]:
         yield pytest.param(parser_of(name).format_help(), id=name)
 
 
-@pytest.mark.parametrize("text", list(helps()))
+@for_each("text", list(helps()))
 def test_every_example_can_be_typed(text: str) -> None:
     """Each action has one at least, and the command's own parser takes it."""
     examples = [shlex.split(line) for line in EXAMPLE.findall(text)]
@@ -58,12 +59,12 @@ def test_every_action_has_a_line_of_help_and_json(name: str) -> None:
         assert "--json" in actions_of(name)[action.name].format_help()
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "status"])
+@for_each("name", [*COMMANDS, "status"])
 def test_the_help_says_the_exit_statuses(name: str) -> None:
     assert re.search(r"Exit\s+status:\s+0;\s+1\s", parser_of(name).format_help())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "sentence"),
     [
         ("sites forcast a.example", "invalid choice: 'forcast' (choose from "),
@@ -89,7 +90,7 @@ def test_what_stands_behind_two_dashes_is_no_option() -> None:
     assert (options.priority, options.urls) == (3, ["--jsno"])
 
 
-@pytest.mark.parametrize("name", OWN)
+@for_each("name", OWN)
 def test_each_command_refuses_an_option_that_it_does_not_have(name: str) -> None:
     """In the same words, even if the others of its options are Django's."""
     with pytest.raises(CommandError) as refusal:

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.cases import for_each
 from weir.workers.cli.arguments import at_least_one, from_zero, row_id, seconds, whole_number
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("read", "text", "value"),
     [
         (whole_number, "-7", -7),
@@ -26,8 +27,8 @@ def test_a_number_is_read(read: Callable[[str], float], text: str, value: float)
     assert read(text) == value
 
 
-@pytest.mark.parametrize("text", ["abc", "", "1.5", "nan", "9" * 5_000, "-1\udce9", "1_0", "+5", " 5", "\u0665", "--5"])
-@pytest.mark.parametrize("read", [whole_number, from_zero, at_least_one, row_id])
+@for_each("text", ["abc", "", "1.5", "nan", "9" * 5_000, "-1\udce9", "1_0", "+5", " 5", "\u0665", "--5"])
+@for_each("read", [whole_number, from_zero, at_least_one, row_id])
 def test_what_is_no_whole_number_is_refused(read: Callable[[str], int], text: str) -> None:
     """The sentence has the text, in a form that any terminal can show."""
     with pytest.raises(argparse.ArgumentTypeError, match=r"^must be a whole number") as refusal:
@@ -35,7 +36,7 @@ def test_what_is_no_whole_number_is_refused(read: Callable[[str], int], text: st
     assert str(refusal.value).endswith(f", not {text!r}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("read", "text", "sentence"),
     [
         (from_zero, "-1", "must be a whole number from 0 up, not '-1'"),
@@ -52,7 +53,7 @@ def test_a_number_out_of_range_is_refused_with_the_bound(read: Callable[[str], i
     assert str(refusal.value) == sentence
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "-0.0", "soon", "", "1e999"])
+@for_each("text", ["nan", "inf", "-1", "0", "-0.0", "soon", "", "1e999"])
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     """Endless, negative and no time at all are none."""
     with pytest.raises(argparse.ArgumentTypeError) as refusal:

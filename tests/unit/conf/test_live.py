@@ -10,13 +10,14 @@ from django.test import override_settings
 from pydantic import SecretStr
 from pytest_django import Settings
 
+from tests.cases import for_each
 from weir.conf import UnreadableSetting, live
 from weir.conf import settings as weir_settings
 
 RELAY = "smtp://mail.example:25"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "given", "value"),
     [
         ("WEIR_FETCH_TIMEOUT", 30, 30.0),
@@ -91,7 +92,7 @@ def test_it_is_set_in_djangos_settings() -> None:
         weir_settings.WEIR_LOOKAHEAD = 5.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "url"),
     [
         ({"REDIS_URL": None, "CELERY_BROKER_URL": None}, "redis://127.0.0.1:6379/0"),

@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 import pytest
 from pytest_django import Settings
 
-from tests.cases import case
+from tests.cases import case, for_each
 from weir.conf.oauth_clients import OAuthClient, oauth_client
 from weir.conf.secrets import SecretUnusable, secret
 from weir.workers.fetches.access_tokens import answers, sealing, tokens
@@ -141,7 +141,7 @@ def test_what_is_no_token_is_said_and_nothing_else_is_quoted(settings: Settings)
             assert not [text for text in REPEATED if text in reading.error]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lifetime_s", "usable_s", "fresh_s"),
     [(86_400, 86_390, 77_760), (3_600, 3_590, 3_240), (300, 290, 270), (60, 54, 30), (20, 18, 10), (3, 2.7, 1.5)],
 )

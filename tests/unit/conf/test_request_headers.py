@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from weir.conf.texts import request_headers
 
 USABLE: list[dict[str, str]] = [
@@ -55,7 +56,7 @@ def test_what_a_request_may_not_have_is_refused_and_no_value_is_said() -> None:
         assert "abc" not in str(refused.value)
 
 
-@pytest.mark.parametrize("headers", [{1: "a"}, {"A": 1}, {"A": None}, {"A": b"abc"}, "A: abc", [("A",)], ["ab"], 7])
+@for_each("headers", [{1: "a"}, {"A": 1}, {"A": None}, {"A": b"abc"}, "A: abc", [("A",)], ["ab"], 7])
 def test_names_and_values_are_texts(headers: Any) -> None:
     with pytest.raises(TypeError, match="both must be texts") as refused:
         request_headers.usable_headers(headers)

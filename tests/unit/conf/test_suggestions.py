@@ -1,9 +1,8 @@
-import pytest
-
+from tests.cases import for_each
 from weir.conf.texts.suggestions import did_you_mean
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "suggested"),
     [
         ("forcast", " Did you mean forecast?"),

@@ -6,6 +6,7 @@ import pytest
 
 from demo.fakes.site_log import Arrival
 from demo.figures import Backlog, Emails, Figures, Totals, Unread, measure, used_share, windows
+from tests.cases import for_each
 
 S = 1_000_000_000
 
@@ -71,13 +72,13 @@ def test_figures_come_from_the_sites_log_and_the_totals() -> None:
     assert (figures.shipped, figures.emails_sent, figures.emails_unknown, figures.mailers_killed) == (7, 4, 1, 2)
 
 
-@pytest.mark.parametrize("times", [[], [0]])
+@for_each("times", [[], [0]])
 def test_without_a_gap_there_is_nothing_to_judge(times: list[int]) -> None:
     """No figures are better than invented ones."""
     assert measured(*times) is None
 
 
-@pytest.mark.parametrize("broken", ["early_starts", "unread_drift", "emails_received_twice", "emails_never_received"])
+@for_each("broken", ["early_starts", "unread_drift", "emails_received_twice", "emails_never_received"])
 def test_each_promise_can_be_broken(broken: str) -> None:
     """One early request, wrong number, e-mail that came twice, or e-mail that is sent and never came is enough."""
     figures = measured(0, S, 2 * S, shipped=9, emails_sent=5, emails_failed=1, emails_unknown=3, mailers_killed=7)

@@ -1,9 +1,8 @@
 from typing import Any
 
-import pytest
-
 from demo import report
 from demo.figures import Figures
+from tests.cases import for_each
 
 
 def verdict(**given: Any) -> str:
@@ -15,7 +14,7 @@ def verdict(**given: Any) -> str:
 ON_PURPOSE = "15 fetches failed on purpose: one page in 25 answers 500, or closes the connection, each time"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("failed", "on_purpose", "told"),
     [(0, 0, []), (15, 15, [f"{ON_PURPOSE}."]), (17, 15, [f"{ON_PURPOSE}; 2 others failed, too."])],
 )

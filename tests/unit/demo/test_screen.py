@@ -1,11 +1,11 @@
 """What the demo says of unread numbers and e-mails: the lines under the totals, and the verdict."""
 
-import pytest
 from rich.text import Text
 
 from demo.figures import Emails, Figures, Unread
 from demo.report import verdict
 from demo.screen import BAD, GOOD, emails_line, unread_line, workers_killed
+from tests.cases import for_each
 
 UNREAD = Unread(notified=5_100, marked_read=4_390, unread_reads=1_200, unread_flushes=30, unread_rows_written=3_500)
 EMAILS = Emails(shipped=1_500, emails_sent=1_400, emails_failed=50, emails_unknown=40, mailers_killed=30)
@@ -44,20 +44,20 @@ def test_the_lines_name_every_figure() -> None:
     assert [workers_killed(1), workers_killed(2)] == ["1 worker killed", "2 workers killed"]
 
 
-@pytest.mark.parametrize("line", [unread_line(UNREAD, "  "), emails_line(EMAILS, "  ")])
+@for_each("line", [unread_line(UNREAD, "  "), emails_line(EMAILS, "  ")])
 def test_the_lines_fit_a_narrow_terminal(line: Text) -> None:
     """The figures of a minute have room in 80 columns."""
     assert len(line.plain) <= 80
 
 
-@pytest.mark.parametrize(("drift", "style"), [(0, GOOD), (1, BAD)])
+@for_each(("drift", "style"), [(0, GOOD), (1, BAD)])
 def test_drift_stands_out(drift: int, style: str) -> None:
     """A number that was wrong is seen at once."""
     line = unread_line(Unread(unread_drift=drift), " ")
     assert [str(span.style) for span in line.spans][-1] == style
 
 
-@pytest.mark.parametrize(("twice", "style"), [(0, GOOD), (1, BAD)])
+@for_each(("twice", "style"), [(0, GOOD), (1, BAD)])
 def test_what_came_twice_stands_out(twice: int, style: str) -> None:
     """An e-mail that was received twice is seen at once."""
     line = emails_line(Emails(emails_received_twice=twice), " ")

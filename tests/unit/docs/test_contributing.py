@@ -4,9 +4,8 @@ import re
 from operator import attrgetter
 from pkgutil import resolve_name
 
-import pytest
-
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 from tests.unit.docs.test_glossary import unlinked
 from tests.unit.project.test_deployment_files import TOP_LEVEL
 
@@ -84,7 +83,7 @@ def test_what_is_installed_by_hand_is_what_ci_installs() -> None:
     assert by_hand.split() == [package for package in of_ci if package not in {"postgresql-15", "redis-server"}]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_no_stage_is_entered_twice_without_a_reason(way: str) -> None:
     """Each folder that a way comes by again is named below it, with the reason, and no other is."""
     reasons = WAYS[way].partition("\nEntered again:\n")[2].partition("\n\nBeside it:\n")[0]

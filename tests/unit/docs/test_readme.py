@@ -11,6 +11,7 @@ from django.core.management import get_commands
 
 from project.checkout import CHECKOUT
 from project.processes.procfile import lines
+from tests.cases import for_each
 from tests.command_lines import check_line, make_targets
 from tests.unit.project.test_deployment_files import variables_listed
 from weir.conf.declared import OnlySettings
@@ -57,7 +58,7 @@ def test_shell_commands_exist(page: str) -> None:
             check_line(line)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+@for_each("page", [page for page in PAGES if blocks(page, "python")])
 def test_python_blocks_compile_and_import_what_exists(page: str) -> None:
     """Each Python block compiles, and each name that it imports is there."""
     for block in blocks(page, "python"):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.acceptance.docs import pages, stated
+from tests.cases import for_each
 
 CAME = """\
 3 fetches in 4.1 s, 0.7/s
@@ -10,7 +11,7 @@ CAME = """\
 """
 
 
-@pytest.mark.parametrize(
+@for_each(
     "page",
     [
         CAME,
@@ -26,7 +27,7 @@ def test_what_came_is_what_is_stated(page: str) -> None:
     assert stated.differs(page, CAME) == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     "page",
     [
         CAME.replace("done", "failed"),

@@ -8,6 +8,7 @@ from django.db import OperationalError
 
 from project.doctor import report, runner
 from project.doctor.findings import Check, Finding, Level, Theme, Verdict, good, not_checked, warning, wrong
+from tests.cases import for_each
 from weir.notifications import counters
 
 FINE = Check(name="fine", ask=lambda: good("All is well."))
@@ -81,7 +82,7 @@ def test_a_check_that_hangs_is_left_behind() -> None:
     never.set()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("server", "works"),
     [
         (lambda: good("It is there."), True),

@@ -25,6 +25,7 @@ from project.doctor.themes import (
     variables,
 )
 from project.doctor.themes.postgresql import OldSnapshot
+from tests.cases import for_each
 from weir.workers.processes.status import ProcessStatus
 from weir.workers.schedule import SCHEDULE, entries
 from weir.workers.schedule import queues as all_queues
@@ -74,7 +75,7 @@ def process(kind: str, *, state: str = "alive", version: str = "0.1.0", age_s: f
 ALL = [process(kind) for kind in processes.KINDS]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("verdict", "level", "words"),
     [
         # Installation
@@ -208,7 +209,7 @@ def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
     assert (verdict.level, words in verdict.sentence) == (level, True), verdict
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("verdicts", "told"),
     [
         (variables.names(["PATH", "WEIR_HOME"]), [("good", "Weir reads each variable")]),
@@ -301,7 +302,7 @@ def test_a_mail_server_that_does_not_let_us_in(given: str, level: str, settings:
     assert "EMAIL_HOST" in verdict.sentence
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "in_production", "told"),
     [
         (

@@ -20,6 +20,7 @@ from demo.fakes.judge import (
     verdicts,
 )
 from demo.fakes.site_log import Answered, Arrival, read_answers, read_arrivals
+from tests.cases import for_each
 
 SECOND = 1_000_000_000
 
@@ -44,7 +45,7 @@ def test_gaps_do_not_depend_on_the_order_of_the_log() -> None:
     assert times_by_host(arrivals("a", 3, 1)) == {"a": times(1, 3)}
 
 
-@pytest.mark.parametrize("seconds", [(), (5,)])
+@for_each("seconds", [(), (5,)])
 def test_fewer_than_two_arrivals_have_no_gap(seconds: tuple[float, ...]) -> None:
     """One arrival alone has no gap and no ratio."""
     assert gaps_ns(arrivals("a", *seconds)) == []
@@ -57,7 +58,7 @@ def test_a_gap_ratio_is_measured_in_the_hosts_own_interval() -> None:
     assert gap_ratios(both, {"slow": 2.0, "fast": 0.5}) == [0.5, 2.0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("at", "interval_s", "burst", "early"),
     [
         ((), 1, 1, 0),
@@ -117,7 +118,7 @@ def test_no_start_is_early_exactly_when_the_textbook_algorithm_admits_all(
     assert (early_starts(arrived, interval / SECOND, burst) == 0) == gcra_admits_all(arrived, interval, burst)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("at", "window", "share"),
     [
         ((0, 1, 2, 3), (None, None), 1.0),
@@ -173,7 +174,7 @@ def test_a_host_without_an_interval_is_an_error() -> None:
         verdicts(arrivals("stranger", 0, 1), {"a": 1.0})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "q", "value"),
     [
         ([3], 50, 3),
@@ -189,7 +190,7 @@ def test_percentile(values: list[float], q: float, value: float) -> None:
     assert percentile(values, q) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(("values", "q"), [([], 50), ([1.0], -1), ([1.0], 101)])
+@for_each(("values", "q"), [([], 50), ([1.0], -1), ([1.0], 101)])
 def test_a_percentile_that_does_not_exist_is_an_error(values: list[float], q: float) -> None:
     """No values have no percentile, and a percentage is from 0 to 100."""
     with pytest.raises(ValueError, match="no percentile"):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import cache, partial
 
 import brotli
-import pytest
 
+from tests.cases import for_each
 from tests.proportion import proportion, spent_s
 from tests.unit.wire.test_leniencies import table
 from weir.workers.fetches.fetcher.results.decoding import MOST_S, Decoded, codings, decoded
@@ -134,7 +134,7 @@ def test_a_name_that_is_no_encoding_leaves_the_body_as_it_came() -> None:
     assert len(read(", ".join(["x"] * 10_000), PAGE).reason) < 200
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("encoding", "body", "flaw", "reason", "content"),
     [
         ("gzip", gzipped(PAGE)[:-9], Flaw.CUT, "ends too early", PAGE[:0]),

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiohappyeyeballs import start_connection
 
+from tests.cases import for_each
 from weir.workers.fetches.addresses import AddressRefused
 from weir.workers.fetches.fetcher.http.faults import (
     ConnectionTooSlow,
@@ -81,14 +82,14 @@ def judged(error: Exception, *, written: bool, has_route: bool = True, to_site: 
     return fault_of(error, written=written, tried=TRIED, has_route=tell)
 
 
-@pytest.mark.parametrize(("error", "party", "respect"), BEFORE)
+@for_each(("error", "party", "respect"), BEFORE)
 def test_a_fault_before_the_request(error: Exception, party: Party, respect: Respect | None) -> None:
     """What other sites may share with it is unclear at first."""
     fault = judged(error, written=False)
     assert (fault.party, fault.respect) == (party, respect)
 
 
-@pytest.mark.parametrize(("error", "party", "respect"), AFTER)
+@for_each(("error", "party", "respect"), AFTER)
 def test_a_fault_after_the_request(error: Exception, party: Party, respect: Respect | None) -> None:
     """The site has our request: what it does with that is its own."""
     fault = judged(error, written=True)
@@ -101,7 +102,7 @@ def caused(by: BaseException) -> Exception:
     return error
 
 
-@pytest.mark.parametrize("by", [MemoryError(), OSError(errno.ENOBUFS, "text"), caused(MemoryError())])
+@for_each("by", [MemoryError(), OSError(errno.ENOBUFS, "text"), caused(MemoryError())])
 def test_a_body_that_this_host_cuts_off_is_not_the_sites_fault(by: Exception) -> None:
     """The error tells, or its cause."""
     assert judged(by, written=True).party is Party.OURS
@@ -121,7 +122,7 @@ def test_a_host_without_free_ports_does_not_blame_sites() -> None:
     assert judged(connecting(errno.EADDRNOTAVAIL), written=False, to_site=False).party is Party.UNCLEAR
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("numbers", "party"),
     [
         ((errno.ENETUNREACH, errno.ECONNREFUSED), Party.SITE),
@@ -167,7 +168,7 @@ def test_a_refused_connection_is_one_sentence_with_what_to_do() -> None:
     )
 
 
-@pytest.mark.parametrize("error", [AddressRefused("text"), AnswerTooLarge("text")])
+@for_each("error", [AddressRefused("text"), AnswerTooLarge("text")])
 def test_what_would_end_the_same_is_permanent(error: Exception) -> None:
     assert judged(error, written=False).permanent
 

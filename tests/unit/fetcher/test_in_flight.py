@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from tests.cases import for_each
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slot_rows import Recall
 from weir.workers.fetches.fetcher.in_flight import (
@@ -77,7 +78,7 @@ def test_a_slot_that_is_passed_on_twice_at_once_is_looked_up_once() -> None:
     asyncio.run(twice_in_one_turn())
 
 
-@pytest.mark.parametrize(("stage", "to"), list(product(Stage, Stage)))
+@for_each(("stage", "to"), list(product(Stage, Stage)))
 def test_a_job_moves_forward_only(stage: Stage, to: Stage) -> None:
     """What was written never waits again, and what has ended stays so: each event reaches the writer once."""
     one = job(1)
@@ -90,7 +91,7 @@ def test_a_job_moves_forward_only(stage: Stage, to: Stage) -> None:
             held.move(to)
 
 
-@pytest.mark.parametrize("to", [stage for stage in Stage if stage is not Stage.WAITING])
+@for_each("to", [stage for stage in Stage if stage is not Stage.WAITING])
 def test_a_message_waits_for_jobs_that_wait_only(to: Stage) -> None:
     """Its thread is free as soon as nothing of it can be written any more."""
     one = job(1)

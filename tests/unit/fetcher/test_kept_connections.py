@@ -10,6 +10,7 @@ from ipaddress import ip_network
 import pytest
 import uvloop
 
+from tests.cases import for_each
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.fetches.addresses import Allowed
@@ -145,7 +146,7 @@ KEEPING = {
 }
 
 
-@pytest.mark.parametrize("what", ENDING)
+@for_each("what", ENDING)
 def test_a_connection_that_is_to_be_closed_carries_no_other_request(what: str) -> None:
     """However it is said, and even where the site would go on listening."""
     with site_of([ENDING[what]]) as site:
@@ -154,7 +155,7 @@ def test_a_connection_that_is_to_be_closed_carries_no_other_request(what: str) -
     assert site.requests == [1, 1, 1]
 
 
-@pytest.mark.parametrize("what", KEEPING)
+@for_each("what", KEEPING)
 def test_other_connections_carry_the_next_request(what: str) -> None:
     """Nothing is opened anew that need not be."""
     with site_of([KEEPING[what]]) as site:

@@ -4,8 +4,7 @@ import base64
 import re
 from urllib.parse import quote
 
-import pytest
-
+from tests.cases import for_each
 from weir.conf.texts.request_headers import Named
 from weir.workers.fetches.fetcher.http.masking import masked, masked_text
 
@@ -35,7 +34,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_each("form", FORMS)
 def test_no_form_of_a_secret_is_left_in_a_header(form: str) -> None:
     [(_, value)] = masked([(b"Location", b"/x?" + FORMS[form].encode())], OF_SHOP)
     assert b"{secret:SHOP" in value
@@ -43,7 +42,7 @@ def test_no_form_of_a_secret_is_left_in_a_header(form: str) -> None:
     assert FORMS[form].encode() not in value
 
 
-@pytest.mark.parametrize("said", ["https://a.example/x%2Fy?a=1&amp;b=2", "abcdefghijklmnop", "%", "\\", "&#0;", "\xff"])
+@for_each("said", ["https://a.example/x%2Fy?a=1&amp;b=2", "abcdefghijklmnop", "%", "\\", "&#0;", "\xff"])
 def test_what_is_no_secret_stays_as_it_came(said: str) -> None:
     assert masked([(b"Location", said.encode("latin-1"))], OF_SHOP) == ((b"Location", said.encode("latin-1")),)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.backoff import LONGEST_S, backoff_s
 from weir.workers.fetches.addresses import Allowed
@@ -51,7 +52,7 @@ def judge(event: Event, max_body: int = CAP) -> FetchOutcome:
     return judge_with(event, max_body=max_body, chance=CHANCE)
 
 
-@pytest.mark.parametrize("status", [200, 201, 400, 401, 403, 404, 410, 418, 451])
+@for_each("status", [200, 201, 400, 401, 403, 404, 410, 418, 451])
 def test_an_answer_is_a_result_whatever_it_says(status: int) -> None:
     """Every status below 500 but 429 ends the fetch with its body, headers and times."""
     outcome = judge(answer(status, ("ETag", b'"v1"'), ("Last-Modified", b"Sat, 21 Nov 2026 10:00:00 GMT")))
@@ -69,7 +70,7 @@ def test_an_answer_is_a_result_whatever_it_says(status: int) -> None:
     )
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
+@for_each("status", [429, 500, 502, 503, 504, 599])
 def test_a_site_in_trouble_is_asked_again(status: int) -> None:
     """429 and 5xx count an attempt, use the slot, and wait for the back-off."""
     outcome = judge(answer(status, to=job(attempts=2)))
@@ -79,9 +80,7 @@ def test_a_site_in_trouble_is_asked_again(status: int) -> None:
     assert (outcome.status_code, outcome.content) == (status, None)
 
 
-@pytest.mark.parametrize(
-    ("attempts", "state"), [(0, FetchState.QUEUED), (1, FetchState.QUEUED), (2, FetchState.FAILED)]
-)
+@for_each(("attempts", "state"), [(0, FetchState.QUEUED), (1, FetchState.QUEUED), (2, FetchState.FAILED)])
 def test_the_last_attempt_is_final(attempts: int, state: FetchState) -> None:
     """`max_attempts` attempts are made and no more; the error of the last one counts them."""
     outcome = judge(answer(503, to=job(attempts=attempts, of=3)))
@@ -136,7 +135,7 @@ def test_what_robots_txt_disallows_fails_without_an_attempt() -> None:
     assert (outcome.attempted, outcome.slot_used) == (False, False)
 
 
-@pytest.mark.parametrize(("attempts", "state"), [(1, FetchState.QUEUED), (2, FetchState.FAILED)])
+@for_each(("attempts", "state"), [(1, FetchState.QUEUED), (2, FetchState.FAILED)])
 def test_trouble_that_lasts_is_waited_out(attempts: int, state: FetchState) -> None:
     """The back-off begins when another attempt may be of use; the attempts are counted as ever."""
     outcome = judge(Failure(job=job(attempts=attempts, of=3), error="not now", not_before_s=60.0))
@@ -175,7 +174,7 @@ def test_a_lost_message_counts_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("losses", "is_explained"),
     [(0, False), (1, False), (2, False), (UNCOUNTED_LOSSES - 1, False), (0, True), (UNCOUNTED_EXPLAINED - 1, True)],
 )
@@ -187,8 +186,8 @@ def test_what_a_dead_fetcher_held_counts_nothing(losses: int, is_explained: bool
     assert "died" in outcome.error
 
 
-@pytest.mark.parametrize(("attempts", "state"), [(1, FetchState.QUEUED), (2, FetchState.FAILED)])
-@pytest.mark.parametrize(
+@for_each(("attempts", "state"), [(1, FetchState.QUEUED), (2, FetchState.FAILED)])
+@for_each(
     ("losses", "in_hand", "is_explained"),
     [(0, True, False), (2, True, False), (UNCOUNTED_LOSSES, False, False), (UNCOUNTED_EXPLAINED, False, True)],
 )
@@ -230,8 +229,8 @@ def test_answers_that_nobody_read_go_back_over_some_minutes() -> None:
     assert [unread(job(), chance).delay_s for chance in (0.0, 0.5, 0.75)] == [LONGEST_S, LONGEST_S / 2, LONGEST_S / 4]
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize(
+@for_each("status", [301, 302, 303, 307, 308])
+@for_each(
     ("location", "url", "site"),
     [
         (b"https://other.example/x", "https://other.example/x", "other.example"),
@@ -266,13 +265,13 @@ def test_a_location_in_raw_utf_8_leads_to_its_very_bytes() -> None:
     assert judge(answer(302, ("Location", "/café".encode()))).hop_url == "https://example.com/caf%C3%A9"
 
 
-@pytest.mark.parametrize("status", [300, 304, 305, 306])
+@for_each("status", [300, 304, 305, 306])
 def test_other_statuses_in_the_300s_are_answers(status: int) -> None:
     """Only the statuses that mean a redirect are followed."""
     assert judge(answer(status, ("Location", b"/elsewhere"))).state == FetchState.DONE
 
 
-@pytest.mark.parametrize("location", ["http://10.0.0.1/", "//other.example:25/"])
+@for_each("location", ["http://10.0.0.1/", "//other.example:25/"])
 def test_a_redirect_to_what_the_settings_forbid_fails_and_says_so(location: str) -> None:
     to = answer(302, ("Location", location.encode()))
     outcome = judge_with(to, max_body=CAP, chance=CHANCE, allowed=Allowed())
@@ -285,7 +284,7 @@ def test_a_redirect_to_nowhere_is_an_answer() -> None:
     assert judge(answer(302)).state == FetchState.DONE
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("location", "reason"),
     [
         (b"ftp://other.example/", "scheme 'ftp'"),
@@ -310,7 +309,7 @@ def test_a_redirect_to_what_is_not_fetched_fails_and_says_where_it_led(location:
     assert outcome.hop_url is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked", "locations", "becomes"),
     [
         ("a", [b"/2", b"/2"], "https://example.com/2"),
@@ -333,7 +332,7 @@ def test_a_redirect_is_followed_where_it_names_one_place(
     assert (outcome.state == FetchState.DONE) == (becomes is None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "asked", "location", "back"),
     [
         ("", "https://example.com/a?b", b"/a?b", "itself"),

@@ -4,10 +4,10 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.proportion import times_as_long
 from weir.ratelimit.models import LONGEST_REASON
 from weir.ratelimit.site_settings import SHORTEST_BACK_OFF
@@ -291,7 +291,7 @@ def look_ratio(headers: list[tuple[bytes, bytes]]) -> float:
     return times_as_long(lambda: asks_to_rest(429, headers), look_at_usual, 4)
 
 
-@pytest.mark.parametrize("status", [200, 304])
+@for_each("status", [200, 304])
 def test_an_answer_that_asks_for_nothing_costs_a_glance(status: int) -> None:
     """The loop looks at each answer: twenty usual headers take not much longer than to write their names small."""
     names = ("Server", "Content-Type", "Vary", "ETag", "Via", "Age", "Link", "Set-Cookie", "Expires", "Connection")

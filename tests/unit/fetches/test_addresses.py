@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.cases import for_each
 from weir.conf.texts.networks import networks, ports
 from weir.workers.fetches.addresses import AddressRefused, Allowed, check_address
 
@@ -113,13 +114,13 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize("address", PUBLIC)
+@for_each("address", PUBLIC)
 def test_a_public_address_passes(address: str) -> None:
     """Public addresses may be fetched from, up to the edges of networks that are not public."""
     check_address(address, ())
 
 
-@pytest.mark.parametrize("address", REFUSED)
+@for_each("address", REFUSED)
 def test_an_address_that_is_not_public_is_refused_by_name(address: str) -> None:
     """The refusal names the address, says what it is, and how to allow it."""
     with pytest.raises(AddressRefused) as refusal:
@@ -128,7 +129,7 @@ def test_an_address_that_is_not_public_is_refused_by_name(address: str) -> None:
     assert "WEIR_FETCH_ALLOW_NETS" in str(refusal.value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "reason"),
     [
         ("127.0.0.1", "loopback"),
@@ -147,7 +148,7 @@ def test_the_refusal_says_what_the_address_is(address: str, reason: str) -> None
         check_address(address, ())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "allowed"),
     [
         ("127.0.0.1", ["127.0.0.0/8"]),
@@ -167,7 +168,7 @@ def test_an_allowed_network_passes(address: str, allowed: list[str]) -> None:
     check_address(address, networks(allowed))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "allowed"),
     [
         ("127.0.0.1", ["10.0.0.0/8"]),
@@ -184,8 +185,8 @@ def test_an_allowed_network_exempts_nothing_else(address: str, allowed: list[str
         check_address(address, networks(allowed))
 
 
-@pytest.mark.parametrize("universal_bit", ["", "200:"])
-@pytest.mark.parametrize(
+@for_each("universal_bit", ["", "200:"])
+@for_each(
     "prefix",
     ["fd12:3456::", "fe80::", "fec0::", "2001:db8::", "ff02::", "2001:0:1::", "2002:a01:1::", "64:ff9b:1::", "3fff::"],
 )
@@ -196,7 +197,7 @@ def test_an_address_that_ends_in_an_allowed_one_is_not_that_one(prefix: str, uni
         Allowed(networks=networks(["10.1.0.0/16"])).check(address, 80)
 
 
-@pytest.mark.parametrize("address", ["2606:4700::5efe:8.8.8.8", "2606:4700::8.8.8.8"])
+@for_each("address", ["2606:4700::5efe:8.8.8.8", "2606:4700::8.8.8.8"])
 def test_a_public_address_that_ends_in_an_allowed_one_has_no_other_ports(address: str) -> None:
     allowed = Allowed(networks=networks(["8.8.8.0/24"]))
     allowed.check(address, 443)
@@ -204,7 +205,7 @@ def test_a_public_address_that_ends_in_an_allowed_one_has_no_other_ports(address
         allowed.check(address, 22)
 
 
-@pytest.mark.parametrize("prefix", ["::", "64:ff9b:1::", "::ffff:0:"])
+@for_each("prefix", ["::", "64:ff9b:1::", "::ffff:0:"])
 def test_only_what_a_translator_makes_of_an_allowed_address_is_allowed(prefix: str) -> None:
     """Neither IPv4-compatible addresses, nor local NAT64, whose form only its operator knows."""
     with pytest.raises(AddressRefused):
@@ -221,14 +222,14 @@ def test_blank_networks_are_no_networks() -> None:
     assert networks(["", "  ", " 10.0.0.0/8 "]) == networks(["10.0.0.0/8"])
 
 
-@pytest.mark.parametrize("text", ["10.0.0.1/8", "example.com", "10.0.0.0/33", "10.0.0.0-10.0.0.9"])
+@for_each("text", ["10.0.0.1/8", "example.com", "10.0.0.0/33", "10.0.0.0-10.0.0.9"])
 def test_what_is_no_network_is_refused(text: str) -> None:
     """A network that is none raises ValueError, and is never taken for another."""
     with pytest.raises(ValueError, match=r"does not appear to be|has host bits set"):
         networks([text])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("texts", "some", "others"),
     [
         (["80", " 443 ", ""], {80, 443}, {0, 79, 8080}),
@@ -245,7 +246,7 @@ def test_ports_are_numbers_and_ranges(texts: list[str], some: set[int], others: 
 INTRANET = networks(["10.0.0.0/8"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("host", "port", "allowed"),
     [
         ("site.example", 443, Allowed()),
@@ -259,7 +260,7 @@ def test_a_url_that_may_be_fetched_passes(host: str, port: int, allowed: Allowed
     allowed.check_host(host, port)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("host", "port", "allowed", "refusal"),
     [
         ("site.example", 6379, Allowed(), "port 6379 is not allowed; WEIR_FETCH_ALLOW_PORTS"),

@@ -2,12 +2,11 @@
 
 from itertools import chain
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.fetches.dispatch import batches
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sizes", "packed"),
     [
         ([], []),

@@ -3,10 +3,10 @@
 # ruff: noqa: RUF001  characters that look like others are a part of the tables
 
 import can_ada
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.unit.fetches.browsers import BASE, LOCATIONS, NO_URLS, REFUSED, TEXTS
 from weir.ratelimit.site_names import canonical
 from weir.workers.fetches.targets import InvalidTarget, parse_target, parts_of
@@ -24,7 +24,7 @@ def said(text: str, base: str = "") -> str:
         return f"! {refusal}"
 
 
-@pytest.mark.parametrize("kind", TEXTS)
+@for_each("kind", TEXTS)
 def test_what_is_sent_is_what_browsers_send(kind: str) -> None:
     """Host, port, path and query are equal; nothing is escaped, or taken out of its escapes, but as they do."""
     assert {text: said(text) for text, _ in TEXTS[kind]} == dict(TEXTS[kind])
@@ -42,7 +42,7 @@ def test_what_browsers_refuse_is_refused() -> None:
     assert [text for text in NO_URLS if not said(text, BASE).startswith("! ")] == []
 
 
-@pytest.mark.parametrize("reason", REFUSED)
+@for_each("reason", REFUSED)
 def test_what_browsers_accept_and_fetches_do_not_says_why(reason: str) -> None:
     """What hides where it leads is refused, and what the DNS cannot have."""
     assert [text for text in REFUSED[reason] if reason not in said(text)] == []
@@ -94,7 +94,7 @@ def test_a_host_names_the_site_of_its_fetches(host: str) -> None:
     assert canonical(host) == site
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "parts"),
     [
         ("http://a.example/", ("http", "a.example", 80, "a.example", "/")),

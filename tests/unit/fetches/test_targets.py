@@ -7,10 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, keeps_origin, parse_target
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "url", "site"),
     [
         ("http://example.com/", "http://example.com/", "example.com"),
@@ -54,7 +55,7 @@ def test_a_url_is_brought_into_the_one_form_in_which_it_is_sent(text: str, url: 
     assert parse_target(text) == Target(url=url, host=site)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "reason"),
     [
         ("", "not a URL"),
@@ -132,7 +133,7 @@ def test_the_url_that_is_sent_goes_to_the_host_of_its_site(text: str) -> None:
     assert authority == target.host
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "later", "stays"),
     [
         ("https://a.example/", "https://a.example/b?c", True),

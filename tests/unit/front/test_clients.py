@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from project.front.clients import KnownClients
+from tests.cases import for_each
 from tests.unit.front.asgi import Client, Counting, ask, scope
 
 PROXIES = ["10.0.0.0/8", "127.0.0.1"]
@@ -29,7 +28,7 @@ def client_of(peer: str, *told: bytes, proxies: Sequence[str] = PROXIES) -> str:
     return str(seen[0][0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("peer", "told", "believed"),
     [
         ("203.0.113.1", [b"8.8.8.8"], "203.0.113.1"),
@@ -64,7 +63,7 @@ def test_only_an_address_that_a_proxy_states_is_believed(peer: str, told: list[b
     assert client_of(peer, *told) == believed
 
 
-@pytest.mark.parametrize("peer", ["10.5.5.5", "::ffff:10.5.5.5"])
-@pytest.mark.parametrize("proxies", [["10.5.0.0/16"], ["::ffff:10.5.0.0/112"], ["10.5.5.5"], ["::ffff:10.5.5.5"]])
+@for_each("peer", ["10.5.5.5", "::ffff:10.5.5.5"])
+@for_each("proxies", [["10.5.0.0/16"], ["::ffff:10.5.0.0/112"], ["10.5.5.5"], ["::ffff:10.5.5.5"]])
 def test_a_proxy_is_the_same_however_its_address_is_written(proxies: list[str], peer: str) -> None:
     assert client_of(peer, b"203.0.113.9", proxies=proxies) == "203.0.113.9"

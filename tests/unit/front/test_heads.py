@@ -7,6 +7,7 @@ import pytest
 
 from project.front import heads
 from project.front.refusals import Message
+from tests.cases import for_each
 from tests.unit.front.asgi import Client, Counting, ask, scope
 
 BIG = b"x" * (heads.MOST_BYTES + 1)
@@ -24,7 +25,7 @@ def status_of(path: str, *headers: tuple[bytes, bytes], **more: str) -> int:
     return asyncio.run(asked()).status
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "path", "headers"),
     [
         (200, "/page", []),
@@ -44,7 +45,7 @@ def test_a_head_is_checked(status: int, path: str, headers: list[tuple[bytes, by
     assert status_of(path, *headers) == status
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "header", "more"),
     [
         (200, CHUNKED, {"http_version": "1.1"}),
@@ -55,7 +56,7 @@ def test_a_head_is_checked(status: int, path: str, headers: list[tuple[bytes, by
         (400, (b"cookie", rb'a=b; sessionid="c\000d"'), {}),
     ],
 )
-@pytest.mark.parametrize("path", ["/page", "/livez"])
+@for_each("path", ["/page", "/livez"])
 def test_what_others_read_otherwise_is_refused(
     path: str, status: int, header: tuple[bytes, bytes], more: dict[str, str]
 ) -> None:
@@ -71,9 +72,7 @@ def test_a_websocket_is_refused() -> None:
     assert client.sent == [{"type": "websocket.close"}]
 
 
-@pytest.mark.parametrize(
-    "sizes", [[0], [1], [heads.PIECE], [heads.PIECE + 1], [3 * heads.PIECE, 0], [7, 10 * heads.PIECE]]
-)
+@for_each("sizes", [[0], [1], [heads.PIECE], [heads.PIECE + 1], [3 * heads.PIECE, 0], [7, 10 * heads.PIECE]])
 def test_an_answer_goes_out_in_pieces(sizes: list[int]) -> None:
     """A server keeps all that it is handed: whoever reads slowly would have MOST_S for all of it."""
 

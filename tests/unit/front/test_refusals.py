@@ -3,9 +3,8 @@
 import asyncio
 import json
 
-import pytest
-
 from project.front.refusals import RequestRefused, refuse
+from tests.cases import for_each
 from tests.unit.front.asgi import Client, scope
 
 STATUSES = (400, 408, 413, 431, 503)  # of all that is refused in this package
@@ -20,8 +19,8 @@ def refused(status: int, path: str, root_path: str = "") -> Client:
     return client
 
 
-@pytest.mark.parametrize("root_path", ["", "/weir"])
-@pytest.mark.parametrize("status", STATUSES)
+@for_each("root_path", ["", "/weir"])
+@for_each("status", STATUSES)
 def test_each_refusal_below_api_is_a_problem(status: int, root_path: str) -> None:
     client = refused(status, "/api/v1/fetches", root_path)
     assert client.headers[b"content-type"] == b"application/problem+json"
@@ -30,7 +29,7 @@ def test_each_refusal_below_api_is_a_problem(status: int, root_path: str) -> Non
     assert problem["type"].startswith("/api/problems/")
 
 
-@pytest.mark.parametrize("status", STATUSES)
+@for_each("status", STATUSES)
 def test_each_refusal_elsewhere_is_a_sentence(status: int) -> None:
     client = refused(status, "/sign-in/")
     assert client.headers[b"content-type"] == b"text/plain; charset=utf-8"

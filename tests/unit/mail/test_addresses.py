@@ -3,10 +3,11 @@
 import pytest
 from pytest_django import Settings
 
+from tests.cases import for_each
 from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address, split
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "name", "address"),
     [
         ("kim@customers.example", "", "kim@customers.example"),
@@ -26,7 +27,7 @@ def test_name_and_address_are_told_apart(text: str, name: str, address: str) -> 
     assert canonical(address) == address
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Kim <kim>",
@@ -43,8 +44,8 @@ def test_what_is_not_one_address_is_refused(text: str) -> None:
         split(text)
 
 
-@pytest.mark.parametrize("hidden", ["\u200b", "\xa0", "\u202e", "\u2060", "\xad", "\ue000"])
-@pytest.mark.parametrize("local", ["kim{}", "{}kim", "jür{}gen"])
+@for_each("hidden", ["\u200b", "\xa0", "\u202e", "\u2060", "\xad", "\ue000"])
+@for_each("local", ["kim{}", "{}kim", "jür{}gen"])
 def test_what_nobody_sees_is_refused_before_the_at(local: str, hidden: str) -> None:
     """It looks like another address: the sentence shows what is hidden."""
     text = f"{local.format(hidden)}@customers.example"
@@ -53,7 +54,7 @@ def test_what_nobody_sees_is_refused_before_the_at(local: str, hidden: str) -> N
     assert hidden not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["Kim\r\nBcc: <kim@customers.example>", "Kim\x0b <kim@customers.example>"])
+@for_each("text", ["Kim\r\nBcc: <kim@customers.example>", "Kim\x0b <kim@customers.example>"])
 def test_a_name_cannot_add_a_header(text: str) -> None:
     """The sentence says why it is refused."""
     with pytest.raises(CannotBeWritten, match="control character in the address"):

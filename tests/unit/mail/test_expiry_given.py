@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from tests.cases import for_each
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.kinds import Content
@@ -23,7 +24,7 @@ def login_code() -> Content:
     return Content(subject="Your code", text="123456")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "life",
     [timedelta(), -HOUR, timedelta.max, timedelta(days=3_651), 900, 0.5, "15m", datetime.now(UTC), True],
 )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.cases import for_each
 from weir.workers.mail.message import Message
 from weir.workers.mail.transports.extensions import CannotBeTaken, needs_utf8, parameters
 
@@ -20,7 +21,7 @@ SENDER = replace(PLAIN, from_address="b\N{LATIN SMALL LETTER U WITH DIAERESIS}ch
 ALL = {"size": "1000", "8bitmime": "", "smtputf8": ""}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "offered", "said"),
     [
         (PLAIN, {}, ""),
@@ -42,7 +43,7 @@ def test_an_email_asks_for_what_it_needs_and_no_more(message: Message, offered: 
     assert needs_utf8(message) == ("SMTPUTF8" in said)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "offered", "words"),
     [
         (PLAIN, {"size": "24"}, "has 25 bytes, and the mail server takes 24"),

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from pydantic import SecretStr
 from pytest_django import Settings
 
+from tests.cases import for_each
 from tests.unit.mail import mail_reader
 from weir.workers.mail import addresses, kinds
 from weir.workers.mail.addresses import CannotBeWritten
@@ -58,7 +59,7 @@ REPORTED = (
 )
 
 
-@pytest.mark.parametrize("name", ["Subject", "X-Tag", "X-Ticket-Title"])
+@for_each("name", ["Subject", "X-Tag", "X-Ticket-Title"])
 def test_encoded_words_that_a_customer_has_written_add_nothing(name: str) -> None:
     """They are the customer's text, longer than a line: no header, and no other body."""
     values = {"subject": REPORTED} if name == "Subject" else {"headers": {name: REPORTED}}
@@ -68,7 +69,7 @@ def test_encoded_words_that_a_customer_has_written_add_nothing(name: str) -> Non
     assert came.body == b"Hello\r\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         f"{HOSTILE} <kim@customers.example>",
@@ -86,15 +87,13 @@ def test_a_name_is_looked_at_when_it_is_decoded(text: str) -> None:
         own("Reply-To", text)
 
 
-@pytest.mark.parametrize(
-    "name", ["Jürgen", "Jürgen von Münchhausen-Großkopf " * 4, "日本", "Li, Kim", 'Kim "The Cat" Li', "A=?B"]
-)
+@for_each("name", ["Jürgen", "Jürgen von Münchhausen-Großkopf " * 4, "日本", "Li, Kim", 'Kim "The Cat" Li', "A=?B"])
 def test_a_name_may_be_as_python_writes_it(name: str) -> None:
     """Callers join name and address by formataddr, which encodes and quotes."""
     assert addresses.split(formataddr((name, "kim@customers.example"))) == (name.strip(), "kim@customers.example")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "name"),
     [
         ("Shop: Ltd <a@b.example>", "Shop: Ltd"),
@@ -117,7 +116,7 @@ def test_a_name_is_a_text(text: str, name: str) -> None:
     assert mail_reader.mailboxes(came.get("To")) == [(name, "a@b.example")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "kim@a.example <kim@b.example>",
@@ -133,7 +132,7 @@ def test_what_may_be_several_addresses_is_refused(text: str) -> None:
         addresses.split(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "=?utf-8?q?kim=40evil.example=3e?=@b.example",
@@ -150,10 +149,8 @@ def test_addresses_that_some_read_as_others_are_refused(text: str) -> None:
         addresses.canonical(text)
 
 
-@pytest.mark.parametrize(
-    "address", ['"kim"@x.example', '"a@b"@x.example', '"a,b"@x.example', r'"a\"b"@x.example', "o'x+1@x.example"]
-)
-@pytest.mark.parametrize("name", ["", "Kim", "Kîm, Li"])
+@for_each("address", ['"kim"@x.example', '"a@b"@x.example', '"a,b"@x.example', r'"a\"b"@x.example', "o'x+1@x.example"])
+@for_each("name", ["", "Kim", "Kîm, Li"])
 def test_the_recipient_in_the_header_is_that_of_the_envelope(address: str, name: str) -> None:
     """Also a quoted one."""
     assert addresses.canonical(address) == address
@@ -161,8 +158,8 @@ def test_the_recipient_in_the_header_is_that_of_the_envelope(address: str, name:
     assert came.get("To").endswith(f"<{address}>" if name else address)
 
 
-@pytest.mark.parametrize("name", ["From", "Reply-To", "Sender", "Disposition-Notification-To"])
-@pytest.mark.parametrize(
+@for_each("name", ["From", "Reply-To", "Sender", "Disposition-Notification-To"])
+@for_each(
     ("value", "written"),
     [
         ("a@bücher.example", "a@xn--bcher-kva.example"),
@@ -177,7 +174,7 @@ def test_an_address_in_a_header_is_one_to_which_answers_go(name: str, value: str
     assert own(name, value) == written
 
 
-@pytest.mark.parametrize("name", ["From", "Reply-To"])
+@for_each("name", ["From", "Reply-To"])
 def test_letters_before_the_at_need_a_relay_that_takes_them(name: str) -> None:
     """Also in the address of who is to be answered; all other texts are in ASCII."""
     content = content_of(subject="Grüße", headers={name: "Jörg <jörg@example.com>"})
@@ -188,10 +185,8 @@ def test_letters_before_the_at_need_a_relay_that_takes_them(name: str) -> None:
     assert content.replace("jörg@example.com".encode(), b"").isascii()
 
 
-@pytest.mark.parametrize("name", ["From", "Reply-To", "reply-to", "Sender", "Errors-To"])
-@pytest.mark.parametrize(
-    "value", ["nobody", "", " ", "not an address", "a@b.example <c@d.example>", "a@b", "Group: a@b.example;"]
-)
+@for_each("name", ["From", "Reply-To", "reply-to", "Sender", "Errors-To"])
+@for_each("value", ["nobody", "", " ", "not an address", "a@b.example <c@d.example>", "a@b", "Group: a@b.example;"])
 def test_a_header_of_addresses_has_addresses(name: str, value: str) -> None:
     """Also where it is not the recipient's."""
     with pytest.raises(CannotBeWritten, match=f"The header {name}: .* is not an e-mail address"):
@@ -206,14 +201,14 @@ def test_answers_may_go_to_several_and_an_email_comes_from_one() -> None:
         own("From", several)
 
 
-@pytest.mark.parametrize("names", [("From", "from"), ("X-Tag", "x-tag"), ("List-ID", "List-Id")])
+@for_each("names", [("From", "from"), ("X-Tag", "x-tag"), ("List-ID", "List-Id")])
 def test_a_kind_sets_a_header_once(names: tuple[str, str]) -> None:
     """Names are the same in any case."""
     with pytest.raises(CannotBeWritten, match="twice"):
         content_of(headers=dict.fromkeys(names, "a@b.example"))
 
 
-@pytest.mark.parametrize("name", ["Resent-To", "resent-bcc", "X" * 77, "X-Täg"])
+@for_each("name", ["Resent-To", "resent-bcc", "X" * 77, "X-Täg"])
 def test_a_kind_cannot_set_a_header_that_names_recipients_or_is_none(name: str) -> None:
     """Nor one whose name leaves no room on its line."""
     with pytest.raises(CannotBeWritten, match="cannot set the header"):
@@ -224,8 +219,8 @@ def ids(number: int, length: int = 60) -> list[str]:
     return [f"<{each}{'x' * (length - 3 - len(str(each)) - 9)}@b.example>" for each in range(number)]
 
 
-@pytest.mark.parametrize("name", ["References", "In-Reply-To"])
-@pytest.mark.parametrize(("number", "length"), [(1, 40), (3, 76), (16, 60), (17, 60), (400, 15), (400, 60), (400, 240)])
+@for_each("name", ["References", "In-Reply-To"])
+@for_each(("number", "length"), [(1, 40), (3, 76), (16, 60), (17, 60), (400, 15), (400, 60), (400, 240)])
 def test_of_many_message_ids_the_first_and_the_last_stay(name: str, number: int, length: int) -> None:
     """On lines of their own, and never encoded: mail programs find the discussion by them."""
     given = ids(number, length)
@@ -238,7 +233,7 @@ def test_of_many_message_ids_the_first_and_the_last_stay(name: str, number: int,
     assert all(len(line) <= 78 or b" " not in line.strip().partition(b": ")[2] for line in raw.split(b"\r\n"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "written"),
     [
         ("<1@b.example><2@b.example>", "<1@b.example> <2@b.example>"),
@@ -253,14 +248,14 @@ def test_what_is_no_message_id_is_left_out(value: str, written: str) -> None:
     assert own("References", value) == written
 
 
-@pytest.mark.parametrize("value", ["", "17", "<17>", "ü"])
+@for_each("value", ["", "17", "<17>", "ü"])
 def test_a_reference_without_a_message_id_is_refused(value: str) -> None:
     """A kind has set it."""
     with pytest.raises(CannotBeWritten, match="The header References has Message-IDs"):
         own("References", value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         URL, "HTTPS://shop.example", "https://shop.example:8443/u?a=1&b=%C3%BC#x", "https://[::1]/u",
@@ -273,7 +268,7 @@ def test_an_unsubscribe_url_comes_as_it_is(url: str) -> None:
     assert f"\r\nList-Unsubscribe: <{url}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n".encode() in content
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "http://shop.example/u", "mailto:u@shop.example", "/u/7", "javascript:alert(1)", "https://", "https:///u",
@@ -288,7 +283,7 @@ def test_an_unsubscribe_url_that_no_program_follows_is_refused(url: str) -> None
         content_of(unsubscribe_url=url)
 
 
-@pytest.mark.parametrize("name", ["List-Unsubscribe", "list-unsubscribe", "List-Unsubscribe-Post"])
+@for_each("name", ["List-Unsubscribe", "list-unsubscribe", "List-Unsubscribe-Post"])
 def test_there_is_one_way_to_unsubscribe(name: str) -> None:
     """With two, programs take none."""
     with pytest.raises(CannotBeWritten, match=rf"unsubscribe_url makes a header {name}"):
@@ -297,7 +292,7 @@ def test_there_is_one_way_to_unsubscribe(name: str) -> None:
     assert own("List-Unsubscribe", both) == both
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "written"),
     [
         ("<news.shop.example>", "<news.shop.example>"),
@@ -311,7 +306,7 @@ def test_a_list_may_have_a_name(value: str, written: str) -> None:
     assert own("List-Id", value) == written
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("List-Help", "<https://shop.example/ü>"),
@@ -326,7 +321,7 @@ def test_what_no_program_finds_in_a_header_of_a_list_is_refused(name: str, value
         own(name, value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "parameter"),
     [
         ("a b.pdf", 'filename="a b.pdf"'),
@@ -343,7 +338,7 @@ def test_a_file_has_its_name_as_programs_read_it(name: str, parameter: str) -> N
     assert part.get("Content-Disposition") == f"attachment; {parameter}"
 
 
-@pytest.mark.parametrize("name", ["日本" * 30, "\N{GRINNING FACE}x" * 60, "ü" * 255, '"' * 255])
+@for_each("name", ["日本" * 30, "\N{GRINNING FACE}x" * 60, "ü" * 255, '"' * 255])
 def test_a_long_name_of_a_file_stands_on_several_lines(name: str) -> None:
     """No letter is cut."""
     content = content_of(attachments=[EmailAttachment(name, b"x", "application/pdf")])
@@ -354,7 +349,7 @@ def test_a_long_name_of_a_file_stands_on_several_lines(name: str) -> None:
     assert max(map(len, content.split(b"\r\n"))) <= 78
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content_type",
     [
         "image/png",
@@ -371,7 +366,7 @@ def test_a_file_has_the_type_that_it_was_given(content_type: str) -> None:
     assert (part.get("Content-Type"), came) == (content_type, b"x")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content_type",
     [
         "",
@@ -395,7 +390,7 @@ def test_a_type_that_is_none_is_refused(content_type: str) -> None:
         content_of(attachments=[EmailAttachment("x", b"x", content_type)])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("attachment", "words"),
     [
         (EmailAttachment("x" * 256, b"x"), "255 characters at most"),
@@ -413,7 +408,7 @@ def test_a_file_that_programs_do_not_take_is_refused(attachment: EmailAttachment
         content_of(attachments=[attachment], html="<p>Hello")
 
 
-@pytest.mark.parametrize("field", ["text", "html"])
+@for_each("field", ["text", "html"])
 def test_half_a_letter_is_refused(field: str) -> None:
     """With a sentence, and not with Python's words."""
     with pytest.raises(CannotBeWritten, match="half of a surrogate pair"):
@@ -430,7 +425,7 @@ STORED = {
 }
 
 
-@pytest.mark.parametrize("name", STORED)
+@for_each("name", STORED)
 def test_what_was_stored_before_is_looked_at_on_its_way_to_an_api(name: str) -> None:
     """An API might write the line break into a header: the e-mail is refused before anything is begun."""
     content = "".join(f"{each}: {value}\r\n" for each, value in {"From": "a@b.example", name: STORED[name]}.items())
@@ -448,7 +443,7 @@ def test_a_subject_may_be_translated_when_it_is_used() -> None:
     assert header("Subject", subject=gettext_lazy("Hello"), headers={"X-Tag": gettext_lazy("Hello")}) == "Hello"
 
 
-@pytest.mark.parametrize("subject", ["1 + 1 =?", "?= and =?", "a=?b?c"])
+@for_each("subject", ["1 + 1 =?", "?= and =?", "a=?b?c"])
 def test_a_subject_that_nobody_decodes_stays_as_it_is(subject: str) -> None:
     """A person may read it in a log."""
     assert header("Subject", subject=subject) == subject
@@ -515,7 +510,7 @@ ATTACHED = [
 ]
 
 
-@pytest.mark.parametrize("line", ATTACHED)
+@for_each("line", ATTACHED)
 def test_nothing_is_added_to_an_attached_email(line: bytes) -> None:
     """Its headers are not decoded; what cannot be transmitted in them is encoded."""
     file = EmailAttachment("x.eml", line + b"\r\nX-Next: 1\r\n\r\nHello\x00\r\n", "message/rfc822")
@@ -528,7 +523,7 @@ def test_nothing_is_added_to_an_attached_email(line: bytes) -> None:
     assert base64.b64decode(inner.body) == b"Hello\x00\r\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "written"),
     [
         (

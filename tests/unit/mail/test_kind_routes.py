@@ -8,6 +8,7 @@ from pytest_django import Settings
 
 from project import environment
 from project.environment import UnreadableVariables
+from tests.cases import for_each
 from weir.conf.texts import kind_routes
 from weir.workers.mail import kinds
 from weir.workers.mail.transports import relays
@@ -26,7 +27,7 @@ def checked(check_id: str) -> list[str]:
     return [message.msg for message in run_checks() if message.id == check_id]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "pattern"),
     [
         ("a.b", "a.b"),

@@ -4,8 +4,7 @@ import copy
 from email import policy
 from email.message import EmailMessage
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.mail.message import Message
 
 PICTURE = b"\x89PNG\r\n\x1a\nnot really"
@@ -76,7 +75,7 @@ def test_an_api_gets_each_file_as_it_was() -> None:
     assert files["question.eml"].content == forwarded().as_bytes()
 
 
-@pytest.mark.parametrize("subtype", ["plain", "html"])
+@for_each("subtype", ["plain", "html"])
 def test_an_email_of_one_text_has_no_other(subtype: str) -> None:
     """None is not an empty text: an API would send that."""
     written = EmailMessage(policy=policy.SMTP)

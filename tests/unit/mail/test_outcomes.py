@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import outcomes
 from weir.workers.mail.sending.outcomes import History
@@ -25,7 +26,7 @@ def before(attempts: int, **changes: Any) -> History:
     return History(**{"attempts": attempts, "max_attempts": 5, "now": NOW, "chance": 0.0, **changes})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "earlier", "state", "phase"),
     [
         (LATER, 0, EmailState.PENDING, Phase.NOT_BEGUN),
@@ -49,7 +50,7 @@ def test_what_is_certainly_not_accepted_is_tried_again_and_what_may_be_never(
     assert str(error) in outcome.last_reply
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("earlier", "chance", "seconds"),
     [(0, 0.0, 1.0), (1, 0.0, 2.0), (2, 0.5, 3.0), (11, 0.0, 2_048.0), (12, 0.0, 3_600.0), (18, 0.99, 1_818.0)],
 )
@@ -75,7 +76,7 @@ def test_who_gives_up_says_after_how_many_attempts() -> None:
 CONFLICT = Refused("409 concurrent requests", Phase.NOT_BEGUN, is_permanent=False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "asked_again", "key_known_for_s", "state", "settled"),
     [
         (LOST, False, 3_600, EmailState.PENDING, False),

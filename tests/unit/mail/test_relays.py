@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from project import environment
 from project.environment import UnreadableVariables, redacting
+from tests.cases import for_each
 from weir.conf.texts import relay_urls
 from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.any_backend import AnyBackend
@@ -207,7 +208,7 @@ def test_what_is_read_from_the_environment_is_not_shown(monkeypatch: pytest.Monk
     assert SECRET not in redacting.without_secrets(f"{url} and {SECRET}2 and {SECRET}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "secrets"),
     [
         ("smtp://user:a%2Fb@host,resend://key@api.resend.com", ["a%2Fb", "a/b", "key"]),

@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 from pytest_django import Settings
 
+from tests.cases import for_each
 from weir.workers.mail import kinds
 from weir.workers.mail.addresses import CannotBeWritten, canonical
 from weir.workers.mail.kinds import Content, EmailAttachment
@@ -135,7 +136,7 @@ def test_an_email_in_the_html_goes_along_as_an_email() -> None:
     assert (part["Content-ID"], part.get_content()["Subject"]) == ("<x>", "Re")
 
 
-@pytest.mark.parametrize("content", [b"", b"%PDF-1.7\n\x00", b"\nSubject: Re\n\n"])
+@for_each("content", [b"", b"%PDF-1.7\n\x00", b"\nSubject: Re\n\n"])
 def test_what_is_no_email_does_not_go_along_as_one(content: bytes) -> None:
     """Mail programs would show nothing of it."""
     kinds._kinds["note"] = lambda: note(attachments=[EmailAttachment("x.eml", content, "message/rfc822")])
@@ -143,7 +144,7 @@ def test_what_is_no_email_does_not_go_along_as_one(content: bytes) -> None:
         render(email())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content_type",
     ["message/global", "message/delivery-status", "message/partial; id=1", "MULTIPART/mixed", "multipart/report"],
 )
@@ -154,7 +155,7 @@ def test_types_that_are_made_of_parts_are_refused(content_type: str) -> None:
         render(email())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("attachment", "where"),
     [
         (EmailAttachment("l.png\r\nBcc: a@b.example", PNG, "image/png"), "the name of an attachment"),
@@ -169,7 +170,7 @@ def test_nor_can_a_file_that_goes_along_add_a_header(attachment: EmailAttachment
         render(email())
 
 
-@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+@for_each("error", [OperationalError, InterfaceError])
 def test_a_database_that_is_away_is_not_the_emails_fault(error: type[Exception]) -> None:
     """It can be rendered later, so that nobody may call it failed."""
 
@@ -181,7 +182,7 @@ def test_a_database_that_is_away_is_not_the_emails_fault(error: type[Exception])
         render(email())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("subject", "text"),
     [("Ä-17 " * 30, "Ä" * 5_000), ("Ä" * 100, "Ä\n" * 3), ("x" * 2_000, "x" * 2_000), ("Hello", "Hello\r\nKim\r")],
 )
@@ -214,7 +215,7 @@ def test_a_kind_sets_headers_of_its_own() -> None:
     assert len(message.get_all("From", [])) == 1
 
 
-@pytest.mark.parametrize("name", ["To", "bcc", "Cc", "Message-ID", "Content-Type", "Subject", "a b", "X:"])
+@for_each("name", ["To", "bcc", "Cc", "Message-ID", "Content-Type", "Subject", "a b", "X:"])
 def test_a_kind_cannot_set_the_headers_that_weir_writes(name: str) -> None:
     """Nor add a recipient of whom there is no row."""
     with pytest.raises(CannotBeWritten, match="cannot set the header"):
@@ -249,7 +250,7 @@ def test_the_domain_of_an_address_may_be_international_and_so_may_the_rest() -> 
     assert "To: jürgen@customers.example\r\n".encode() in render(email(recipient="jürgen@customers.example")).content
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("recipient", "words"),
     [
         ("", "not an e-mail address"),
@@ -276,7 +277,7 @@ def test_an_email_whose_recipient_was_forgotten_cannot_be_written() -> None:
         render(email(recipient=""))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "subject",
     [
         "17\nBcc: all@customers.example",
@@ -301,7 +302,7 @@ def test_the_row_says_how_the_subject_begins() -> None:
     assert parsed(rendered)["Subject"] == "Hello " * 50 + "Kim"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "values", [{"headers": {"X-Tag": "1\nBcc: a@b.example"}}, {"unsubscribe_url": "https://x\r\nBcc: a@b.example"}]
 )
 def test_nor_can_any_other_header(values: dict[str, Any]) -> None:

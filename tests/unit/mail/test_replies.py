@@ -1,7 +1,6 @@
 """What replies of SMTP servers mean, as a table: each is one that a server in use gives, or that an RFC has."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.mail.transports.replies import ReplyVerdict, SmtpStep, judge, status
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = SmtpStep
@@ -159,15 +158,15 @@ def test_a_reply_means_what_its_step_code_status_and_words_say() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("step", [MAIL, RCPT])
-@pytest.mark.parametrize("code", [550, 553])
+@for_each("step", [MAIL, RCPT])
+@for_each("code", [550, 553])
 def test_a_server_without_enhanced_codes_refuses_letters_by_these(step: SmtpStep, code: int) -> None:
     """RFC 6531, 3.5: then it is this e-mail, not us."""
     assert judge(step, code, "Not these letters", is_utf8=True) == NEVER
     assert judge(MAIL, code, "Not you") == HELD
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "said", "found"),
     [
         (550, "5.7.1 No", "7.1"),

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from tests.cases import for_each
 from tests.matrix.covering import covering_runs
 from tests.matrix.versions import ALL, Versions, parsed
 
@@ -48,7 +49,7 @@ def test_a_run_is_found_by_its_name() -> None:
     assert parsed("py3.13-dj6.0-pg15-redis6.2") == Versions("3.13", "6.0", "15", "redis6.2")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "sentence"),
     [
         ("py3.11-dj6.0-pg15-redis7", "Django 6.0 does not run on Python 3.11: choose another of the two."),

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
+from tests.cases import for_each
 from tests.matrix import page
 from tests.matrix.machine import Source
 from tests.matrix.pytest_runs import Result, counted
@@ -28,7 +27,7 @@ def result(run: Versions = RUN, status: int = 0, **counts: int) -> Result:
     return Result(run=run, exact=EXACT, status=status, seconds=312.4, counts=counts, log=Path("log"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("closing", "counts"),
     [
         ("==== 3859 passed, 4 skipped in 312.45s (0:05:12) ====", {"passed": 3859, "skipped": 4}),
@@ -45,7 +44,7 @@ def test_the_last_line_of_pytest_is_counted(closing: str, counts: dict[str, int]
     assert counted(f"==== 9 passed in 1.0s ====\nmore\n{closing}\n" if counts else closing) == counts
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "is_good"),
     [
         (result(passed=1), True),

@@ -15,6 +15,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.test import TestCase
 
+from tests.cases import for_each
 from weir.notifications import django_private
 from weir.notifications.models import Notification
 
@@ -217,19 +218,19 @@ def test_a_slice_is_known_as_one() -> None:
 # --- expressions ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [F("pk"), F("pk") + 1, Value(1), Now(), Case()])
+@for_each("value", [F("pk"), F("pk") + 1, Value(1), Now(), Case()])
 def test_what_the_database_computes_is_an_expression(value: object) -> None:
     """Whatever it is made of."""
     assert django_private.is_expression(value), f"{DIFFERS} {type(value)} is no expression."
 
 
-@pytest.mark.parametrize("value", [None, 1, "1"])
+@for_each("value", [None, 1, "1"])
 def test_a_value_is_no_expression(value: object) -> None:
     """Python knows it."""
     assert not django_private.is_expression(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rows", "values", "by_row"),
     [
         (ROWS, [1, None], True),

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
-
 import weir.ops
+from tests.cases import for_each
 
 OPS = Path(weir.ops.__file__).parent
 TABLE = re.compile(r'<table class="cards (\w+)">.*?<thead>(.*?)</thead>', re.DOTALL)
@@ -25,7 +24,7 @@ def test_all_lists_are_meant() -> None:
     assert sorted(tables) == [f'<table class="cards {name}">' for name in sorted(LISTS)]
 
 
-@pytest.mark.parametrize("name", LISTS)
+@for_each("name", LISTS)
 def test_each_value_has_the_word_of_its_column(name: str) -> None:
     words: dict[int, str] = {}
     for selectors, word in re.findall(

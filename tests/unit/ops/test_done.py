@@ -10,6 +10,7 @@ from django.core.signing import TimestampSigner, b62_encode
 from django.http import HttpRequest
 from django.test import RequestFactory
 
+from tests.cases import for_each
 from weir.ops import pages
 from weir.ops.snapshots import LONGEST_LIFE_S
 from weir.workers.audit.models import Entry
@@ -32,7 +33,7 @@ def test_an_act_is_named_by_the_url_to_which_it_leads() -> None:
     assert parse_qs(urlsplit(url(path="/fetches/?state=failed")).query)["state"] == ["failed"]
 
 
-@pytest.mark.parametrize("query", ["", "?done=", "?done=4711", "?done=%00", "?done=%F0%9F", "?done=1:1:1"])
+@for_each("query", ["", "?done=", "?done=4711", "?done=%00", "?done=%F0%9F", "?done=1:1:1"])
 def test_without_an_act_there_is_none(query: str) -> None:
     assert pages.done(asked(f"/sites/{query}")) == ""
 

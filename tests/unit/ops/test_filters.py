@@ -2,10 +2,10 @@
 
 import re
 
-import pytest
 from django.http import QueryDict
 from django.template.loader import render_to_string
 
+from tests.cases import for_each
 from weir.ops.filters import Choice, PageFilters, Text
 
 FILTERS = PageFilters(
@@ -60,7 +60,7 @@ UNKNOWN = PageFilters(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "state", "said"),
     [
         ("", "unknown", "kind=&to="),
@@ -82,7 +82,7 @@ def test_a_default_holds_while_no_other_field_is_filled_in(query: str, state: st
     assert UNKNOWN.read(QueryDict(chosen.query("x"))).values == chosen.values
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "selected"),
     [
         ("", "unknown; any if filtered"),

@@ -2,14 +2,14 @@
 
 from datetime import timedelta
 
-import pytest
 from django.utils.duration import duration_iso_string
 
+from tests.cases import for_each
 from weir.ops.templatetags.weir_ops import recorded_changes
 from weir.workers.audit.models import Entry
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "shown"),
     [
         (None, "none"),

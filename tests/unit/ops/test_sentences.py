@@ -1,11 +1,10 @@
 """What pages show of Weir's sentences, which may quote strangers."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.ops.templatetags.weir_ops import sentence
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "shown"),
     [
         ("Nothing is in its way.", "Nothing is in its way."),

@@ -5,9 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 from weir.workers.overview.locks import LockHolder
 from weir.workers.overview.overview import MOST, Numbers, Overview
 from weir.workers.overview.problems import NEEDED, Target, TargetKind, problems, shown
@@ -151,7 +150,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("overview", "sentence", "next_step"), WRONG)
+@for_each(("overview", "sentence", "next_step"), WRONG)
 def test_what_is_wrong_is_one_sentence_with_the_next_step(overview: Overview, sentence: str, next_step: str) -> None:
     """And nothing else is found."""
     [problem] = problems(overview)
@@ -159,7 +158,7 @@ def test_what_is_wrong_is_one_sentence_with_the_next_step(overview: Overview, se
     assert problem.next_step.startswith(next_step)
 
 
-@pytest.mark.parametrize("overview", [overview for overview, _, _ in WRONG])
+@for_each("overview", [overview for overview, _, _ in WRONG])
 def test_each_problem_has_its_section_of_the_documentation(overview: Overview) -> None:
     """Which begins with its heading."""
     [problem] = problems(overview)
@@ -168,7 +167,7 @@ def test_each_problem_has_its_section_of_the_documentation(overview: Overview) -
     assert re.fullmatch(r"docs/[a-z/-]+\.md#[a-z-]+", problem.runbook.place)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("numbers", "targets"),
     [
         (
@@ -213,7 +212,7 @@ def test_a_problem_names_what_it_is_about(numbers: dict[str, Any], targets: list
     assert list(problem.targets) == [Target(*each) for each in targets]
 
 
-@pytest.mark.parametrize(("number", "text"), [(0, "0"), (1_234, "1,234"), (MOST, "10,000"), (MOST + 1, "10,000+")])
+@for_each(("number", "text"), [(0, "0"), (1_234, "1,234"), (MOST, "10,000"), (MOST + 1, "10,000+")])
 def test_no_number_goes_beyond_what_was_counted(number: int, text: str) -> None:
     assert shown(number) == text
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.cases import for_each
 from weir.postgres.timeline.steps import ClockReading, expected, step_s
 
 HOUR_S = 3600.0
@@ -21,7 +22,7 @@ def after(elapsed_s: float, *, database_s: float, round_trip_s: float = 0.1, cou
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "reading",
     [
         after(2, database_s=2.1),
@@ -44,7 +45,7 @@ def test_threads_that_ask_at_the_same_time_prove_no_step() -> None:
     assert step_s(first, second) == 0.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reading", "step"),
     [
         (after(2, database_s=HOUR_S + 2), HOUR_S),

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 from django.apps import apps
 
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 from tests.unit.postgres.test_statements import FILES, ROOTS
 from tests.unit.postgres.written import LOCKS, Written, by_module, by_sql
 from weir.postgres.weir_apps import WeirApp
@@ -102,7 +102,7 @@ def test_dispatch_reserves_by_functions_of_ratelimit() -> None:
     assert ") AS start_time" in text.partition("weir_ratelimit_start(k, arrival, soonest, spacing, ")[2][:80]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "written"),
     [
         ("UPDATE weir_a_b SET x = 1, y = 'a, b'", Written("UPDATE", "weir_a_b", frozenset("xy"))),
@@ -122,7 +122,7 @@ def test_what_sql_writes_is_seen(text: str, written: Written) -> None:
     assert list(by_sql(text)) == [written]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "written"),
     [
         ("Book.objects.filter(x=1).update(x=2, y=3)", Written("UPDATE", "weir_a_b", frozenset("xy"))),

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 from django.apps import apps
 from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import models
@@ -27,6 +26,7 @@ from django.db.migrations.state import ModelState, ProjectState
 
 from project.checkout import CHECKOUT
 from tests import upgrade_from
+from tests.cases import for_each
 from tests.unit.project.additive import breaks
 
 SHORTEST_REASON = 20  # characters
@@ -76,7 +76,7 @@ BEFORE = ProjectState(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operation", "said"),
     [
         (CreateModel("Shelf", []), ""),
@@ -141,7 +141,7 @@ def _one_of(field: str, *values: str) -> models.CheckConstraint:
     return models.CheckConstraint(condition=models.Q(**{f"{field}__in": list(values)}), name="known")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("second_half", "operation", "said"),
     [
         (("0001_first", "no version since the first reads the title"), RemoveField("book", "title"), []),

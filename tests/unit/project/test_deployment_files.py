@@ -22,6 +22,7 @@ from project import environment
 from project.checkout import CHECKOUT
 from project.processes import folder
 from project.processes.procfile import lines
+from tests.cases import for_each
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
 from weir.conf.declared import Declared
 from weir.workers import heartbeats, schedule
@@ -177,7 +178,7 @@ def test_the_hooks_need_no_other_repository() -> None:
     assert {hook["language"] for repo in loaded["repos"] for hook in repo["hooks"]} == {"system", "pygrep"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "is_refused"),
     [
         ("x" * 72, False),
@@ -251,7 +252,7 @@ def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
                     pytest.fail(f"{name} is waited for until {condition}, which promises nothing")
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@for_each("name", PROCESSES)
 def test_compose_processes_wait_for_servers_and_migrations(name: str) -> None:
     """No process of Weir starts before its servers answer and the database has its tables."""
     assert {key: value["condition"] for key, value in services()[name]["depends_on"].items()} == {
@@ -261,7 +262,7 @@ def test_compose_processes_wait_for_servers_and_migrations(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", services())
+@for_each("name", services())
 def test_compose_commands_exist(name: str) -> None:
     """Each command and health check of the Compose file would start."""
     check_words(services()[name].get("command", []))
@@ -272,7 +273,7 @@ def test_compose_commands_exist(name: str) -> None:
             check_line(line)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("service", "process"),
     [(name, name) for name in PROCESSES if name != "web"] + [("migrate", "release")],
 )
@@ -317,7 +318,7 @@ def test_compose_refuses_to_start_without_secrets() -> None:
         assert all(use.startswith(":?") for use in uses)
 
 
-@pytest.mark.parametrize("name", services())
+@for_each("name", services())
 def test_compose_confines_each_container(name: str) -> None:
     """It writes to tmpfs and volumes only, has no capability, can get none, and cannot use up the host."""
     service = services()[name]
@@ -497,7 +498,7 @@ def test_a_silent_queue_fails_the_check(monkeypatch: pytest.MonkeyPatch) -> None
         call_command("check_heartbeat", "default")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "python manage.py migrat",

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from project.checkout import CHECKOUT
 from tests import wheels
+from tests.cases import for_each
 from weir import extras
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
@@ -118,7 +119,7 @@ def test_a_fetcher_runs_without_uvloop() -> None:
     assert done.stdout.startswith("asyncio."), done.stderr
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("package", "version"),
     [("django", "5.2.19"), ("django", "6.0.7"), ("django", "6.1.2")]
     + [("celery", v) for v in ("5.5.3", "5.6.3", "5.7.0")],

@@ -11,6 +11,7 @@ import pytest
 
 import install
 from install import NotWithUv, configuration, told
+from tests.cases import for_each
 
 # Stands in for a program: notes its arguments and the variables of uv, and ends as it is told.
 PROGRAM = """
@@ -97,7 +98,7 @@ def test_without_a_configuration_uv_is_told_nothing() -> None:
     assert told({"index-url": " "}) == {}
 
 
-@pytest.mark.parametrize("option", ["no-binary", "only-binary", "require-hashes"])
+@for_each("option", ["no-binary", "only-binary", "require-hashes"])
 def test_what_limits_the_choice_is_left_to_pip(option: str) -> None:
     """An option that uv is not told, and that says what may be installed, is a reason to use pip."""
     with pytest.raises(NotWithUv, match=option):

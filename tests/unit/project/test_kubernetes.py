@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from project.checkout import CHECKOUT
 from project.environment.variables import Variables
 from project.processes.procfile import lines
+from tests.cases import for_each
 from tests.command_lines import check_words
 from weir.workers import schedule
 
@@ -137,7 +138,7 @@ def test_there_is_each_process_of_the_procfile() -> None:
     assert pods()["migrate"]["containers"][0]["args"] == ["sh", "-c", known["release"]]
 
 
-@pytest.mark.parametrize("name", [*PROCESSES, "migrate"])
+@for_each("name", [*PROCESSES, "migrate"])
 def test_each_pod_is_confined(name: str) -> None:
     """No root, no capability, nothing to write to but memory, no token; by the rules that are called restricted."""
     pod = pods()[name]
@@ -188,7 +189,7 @@ def test_variables_are_those_that_are_read() -> None:
         assert variables()["WEIR_LIVENESS_DIR"] in mounts
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@for_each("name", PROCESSES)
 def test_each_process_is_probed_and_waits_for_migrations(name: str) -> None:
     """The web's by HTTP, with a host that is allowed; the others by the file that each touches."""
     [container] = pods()[name]["containers"]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.apps import AppConfig, apps
 from django.contrib.auth.models import User
 from django.db import models
@@ -14,6 +13,7 @@ from django.db.migrations import RunSQL
 from django.db.migrations.loader import MigrationLoader
 
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 from weir.notifications import user_keys
 from weir.postgres.weir_apps import WeirApp
 
@@ -70,7 +70,7 @@ def test_a_projects_models_get_no_attribute_that_may_be_theirs() -> None:
     assert names == {"+", "weir_notifications"}
 
 
-@pytest.mark.parametrize("kind", ["templates", "static"])
+@for_each("kind", ["templates", "static"])
 def test_files_lie_in_folders_of_weirs(kind: str) -> None:
     """A project's own `ops/base.html` is not Weir's, and Weir's no page for what a project does not find."""
     folders = [Path(config.path, kind) for config in ours() if config.name.startswith("weir.")]

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import django
-import pytest
 from django.template import Context, Engine
 
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 
 RUFF = str(Path(sys.executable).with_name("ruff"))
 TEMPLATES = sorted((Path(django.__file__).parent / "conf" / "app_template").glob("*.py-tpl"))
@@ -53,7 +53,7 @@ def is_formatted(path: str, code: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.stem)
+@for_each("template", TEMPLATES, ids=lambda path: path.stem)
 def test_what_startapp_makes_has_no_findings(template: Path) -> None:
     """As Django writes it."""
     names = {
@@ -67,9 +67,7 @@ def test_what_startapp_makes_has_no_findings(template: Path) -> None:
     assert is_formatted(f"local/shop/{template.stem}.py", code)
 
 
-@pytest.mark.parametrize(
-    ("path", "code"), [("shop/api.py", shown_view()), ("shop/tasks.py", TASKS), ("shop/tests.py", TESTS)]
-)
+@for_each(("path", "code"), [("shop/api.py", shown_view()), ("shop/tasks.py", TASKS), ("shop/tests.py", TESTS)])
 def test_what_a_user_writes_has_no_findings(path: str, code: str) -> None:
     """The page's view, a task that prints, a test: without docstrings and types."""
     assert findings(path, code) == []
@@ -81,9 +79,7 @@ def test_mistakes_are_found_all_the_same() -> None:
     assert findings("local/shop/views.py", "def view(request, seen=[]):\n    return sene\n") == ["B006", "F821"]
 
 
-@pytest.mark.parametrize(
-    "path", ["workers/shop.py", "project/shop.py", "tests/unit/shop.py", "demo/fakes/shop.py", "manage.py"]
-)
+@for_each("path", ["workers/shop.py", "project/shop.py", "tests/unit/shop.py", "demo/fakes/shop.py", "manage.py"])
 def test_weirs_own_packages_keep_the_houses_rules(path: str) -> None:
     """Types, at least, everywhere; docstrings, but in tests."""
     found = findings(path, "def view(request):\n    return request\n")

@@ -12,6 +12,7 @@ import structlog
 from django.urls import reverse
 
 from project.logs import formats
+from tests.cases import for_each
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,7 @@ def line(form: formats.Format, level: int = logging.WARNING, event: str = "site_
     return str(formatter.format(record))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wanted", "debug", "form"),
     [
         ("", False, "json"),
@@ -73,7 +74,7 @@ def test_colours_are_a_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[" in line("colour")
 
 
-@pytest.mark.parametrize("form", ["json", "text", "colour"])
+@for_each("form", ["json", "text", "colour"])
 def test_a_traceback_shows_no_local_variables(form: formats.Format) -> None:
     """They may be passwords."""
     password = "s3cr" + "et"

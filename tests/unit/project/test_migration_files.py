@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import pytest
 from django.apps import apps
 from django.contrib.postgres.operations import (
     AddConstraintNotValid,
@@ -24,6 +23,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 from weir.postgres.operations import AddUniqueConstraintConcurrently
 
 CONCURRENT = (AddIndexConcurrently, AddUniqueConstraintConcurrently, RemoveIndexConcurrently)
@@ -63,7 +63,7 @@ GENERATED = models.GeneratedField(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("operations", "atomic", "said"),
     [
         ([AddIndex("book", INDEX)], True, ["AddIndexConcurrently"]),

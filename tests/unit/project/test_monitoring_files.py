@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 from tests.command_lines import check_line
 from tests.unit.project.test_deployment_files import PROCESSES, procfile
 
@@ -74,7 +75,7 @@ def test_the_commands_of_the_runbooks_exist() -> None:
         check_line(re.sub(r"\bID\b", "7", re.sub(r"\bHOST\b", "a.example", line)))
 
 
-@pytest.mark.parametrize("process", PROCESSES)
+@for_each("process", PROCESSES)
 def test_systemd_runs_what_the_procfile_runs(process: str) -> None:
     """With the same name of the worker, which systemd hands over by its instance."""
     [command] = unit(f"weir-{process}@.service")["ExecStart"]
@@ -84,7 +85,7 @@ def test_systemd_runs_what_the_procfile_runs(process: str) -> None:
     assert f"weir-{process}@" in (UNITS / "weir.target").read_text()
 
 
-@pytest.mark.parametrize("process", PROCESSES)
+@for_each("process", PROCESSES)
 def test_a_process_starts_when_migrations_are_applied_and_does_not_end_with_the_release(process: str) -> None:
     """Where the release fails, or is run again, what runs goes on; what starts is tried until it may."""
     found = unit(f"weir-{process}@.service")
@@ -102,7 +103,7 @@ def test_the_release_runs_what_the_procfile_releases() -> None:
     assert (found["Restart"], found["StartLimitIntervalSec"]) == (["on-failure"], ["0"])
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in UNITS.glob("*.service")))
+@for_each("name", sorted(path.name for path in UNITS.glob("*.service")))
 def test_units_have_few_rights_and_enough_time(name: str) -> None:
     """No process is root's, writes to the system, or is killed while it ends what it holds."""
     found = unit(name)

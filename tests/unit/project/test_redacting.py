@@ -7,6 +7,7 @@ import pytest
 
 from project.environment import redacting, urls
 from project.environment.redacting import redacted
+from tests.cases import for_each
 
 # What drivers and servers say, as their users see it.
 TOLD = (
@@ -68,7 +69,7 @@ def test_what_stands_where_a_password_stands_is_masked() -> None:
     assert found == [told.replace("'%s'", "%s") % "***" for told, _, _ in cases]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "shown"),
     [
         ("fails:\n  hunter2 at hunter2x", "fails: *** at hunter2x"),

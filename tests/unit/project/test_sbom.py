@@ -12,6 +12,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from project.checkout import CHECKOUT
+from tests.cases import for_each
 from tests.locked import locked, needed
 
 # Of which nothing is asked but to name the authors.
@@ -91,7 +92,7 @@ def test_each_licence_is_known_and_free(written: Path) -> None:
     assert unexplained(others) == others  # each reason is needed
 
 
-@pytest.mark.parametrize("licence", ["UNKNOWN", "AGPL-3.0", "GNU Affero General Public License v3", "MIT; GPLv3"])
+@for_each("licence", ["UNKNOWN", "AGPL-3.0", "GNU Affero General Public License v3", "MIT; GPLv3"])
 def test_other_licences_are_found(licence: str) -> None:
     """The check above sees them."""
     assert unexplained({"some-package": licence}) == {"some-package": licence}

@@ -3,10 +3,10 @@
 import ssl
 from typing import Any
 
-import pytest
 from kombu.utils.url import parse_url
 
 from project.environment import urls
+from tests.cases import for_each
 from weir.conf.texts import redis_urls as several
 
 BARE = {
@@ -153,7 +153,7 @@ def test_every_spelling_of_a_password_is_a_secret() -> None:
     assert set(found) >= {"a%2Fb", "a/b", "c d", "e/f"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "rediss://:s3cret@h/0",
@@ -170,13 +170,13 @@ def test_a_broker_over_tls_is_verified_however_its_url_is_written(url: str) -> N
     assert parse_url(urls.with_verified_tls(url))["ssl"]["ssl_cert_reqs"] == ssl.CERT_REQUIRED
 
 
-@pytest.mark.parametrize("url", ["rediss://h/0?ssl_cert_reqs=none", "redis://:rediss@h/0", "amqp://h"])
+@for_each("url", ["rediss://h/0?ssl_cert_reqs=none", "redis://:rediss@h/0", "amqp://h"])
 def test_what_a_url_says_of_tls_is_left_alone(url: str) -> None:
     """Whoever turns the verification off has it off; other transports know nothing of it."""
     assert urls.with_verified_tls(url) == url
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "broker", "options"),
     [
         ("redis://cache.example/1", "redis://cache.example/1", {}),
@@ -200,7 +200,7 @@ def test_celery_takes_the_same_servers_in_its_own_spelling(url: str, broker: str
     assert urls.broker_options("sentinel://a;sentinel://b;sentinel://c", url) == {"sentinel_kwargs": urls.asking(3)}
 
 
-@pytest.mark.parametrize("url", ["redis+cluster://a.example", "rediss+sentinel://a.example/orders"])
+@for_each("url", ["redis+cluster://a.example", "rediss+sentinel://a.example/orders"])
 def test_where_celery_cannot_use_redis_it_wants_a_broker_of_its_own(url: str) -> None:
     """A sentence says so."""
     assert str(urls.refusal("", url)).startswith("CELERY_BROKER_URL must be set: ")

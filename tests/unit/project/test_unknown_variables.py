@@ -9,11 +9,12 @@ from structlog.testing import capture_logs
 from project.checkout import CHECKOUT
 from project.environment.unknown import OF_TOOLS, log_unknown, unknown
 from project.environment.variables import Variables
+from tests.cases import for_each
 
 PLACES = ("Makefile", "benchmarks/**/*.py", "tests/**/*.py")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "meant"),
     [
         ("WEIR_FETCH_ALOW_NETS", "WEIR_FETCH_ALLOW_NETS"),
@@ -34,7 +35,7 @@ def test_a_name_like_no_other_is_told_where_all_stand() -> None:
     assert told.sentence == "Weir reads no variable WEIR_GO_FASTER. Unset it: docs/reference/settings.md has all."
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name", ["PATH", "HOME", "PORT", "HOST", "POSTGRES_PASSWORD", "EMAIL", "DJANGO_SETTINGS_MODULE", "REDIS", "A", ""]
 )
 def test_names_of_others_are_left_alone(name: str) -> None:

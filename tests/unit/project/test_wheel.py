@@ -11,6 +11,7 @@ import pytest
 
 from project.checkout import CHECKOUT
 from tests import wheels
+from tests.cases import for_each
 
 WEIR = CHECKOUT / "weir"
 ROOMS = sorted(path.name for path in WEIR.iterdir() if (path / "__init__.py").is_file())
@@ -64,7 +65,7 @@ def test_links_give_the_rooms_at_the_top_their_names() -> None:
     assert {room: str((WEIR / room).readlink()) for room in LINKED} == {room: f"../{room}" for room in LINKED}
 
 
-@pytest.mark.parametrize("name", [*LINKED, *(f"{room}.models" for room in LINKED)])
+@for_each("name", [*LINKED, *(f"{room}.models" for room in LINKED)])
 def test_a_room_cannot_be_imported_without_weir_before_its_name(name: str) -> None:
     """A module with two names would have two of each class, and of each registry."""
     room = name.partition(".")[0]
@@ -101,7 +102,7 @@ def test_no_text_names_a_room_without_weir_before_it() -> None:
     assert {name: names for name, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "from ratelimit import slots",
@@ -121,7 +122,7 @@ def test_a_bare_name_is_found(text: str) -> None:
     assert list(bare_names(text))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "from weir.ratelimit import slots",

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.cases import for_each
 from weir.ratelimit import clock
 
 CHECKOUT = Path(clock.__file__).parents[1]
@@ -58,7 +59,7 @@ def test_who_holds_slots_reads_no_other_clock() -> None:
     assert {"ratelimit/slots.py", "workers/fetches/fetcher/http/attempt.py"} <= set(holders)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "found"),
     [
         ("import time\nfrom weir.ratelimit import clock\ndef f():\n    time.sleep(1)", []),

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, field
 from itertools import combinations
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from weir.ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
 
 # All times are whole microseconds, so that what is compared is exact.
@@ -200,7 +200,7 @@ def test_a_holder_that_fell_behind_catches_up_within_its_run() -> None:
     assert lateness == [4 * MS, 3 * MS, 2 * MS, 1 * MS, 0, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("burst", "starts", "planned", "ready_at"),
     [
         (1, [], 7.0, 7.0),
@@ -224,7 +224,7 @@ def test_the_next_start_waits_for_the_interval_after_the_burst_is_used_up(
     assert run.ready_at(planned) == ready_at
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("starts", "now", "may_start"),
     [
         ([], 8.98, True),
@@ -241,7 +241,7 @@ def test_a_run_ends_with_its_time(starts: list[float], now: float, may_start: bo
     assert run.may_start(now) is may_start
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked_at", "now", "may_start"),
     [
         (5.0, 5.0, True),
@@ -261,7 +261,7 @@ def test_nothing_starts_on_an_old_word_of_the_database(asked_at: float, now: flo
     assert not run.is_over(now)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("burst", "asked_at", "at", "out_of_time_s"),
     [
         (1, 8.8, 8.5, 0.0),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from weir.conf.texts.rates import (
     FASTEST,
     SLOWEST,
@@ -21,7 +22,7 @@ UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MICROSECOND = timedelta(microseconds=1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "interval"),
     [
         ("1/s", timedelta(seconds=1)),
@@ -54,7 +55,7 @@ def test_a_rate_is_read_as_the_interval_between_two_starts(text: str, interval: 
     assert parse_rate(text) == interval
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "", " ", "3", "3/", "/s", "s", "3/s/s", "3/x", "3/ss", "3/month", "3/w", "0/s", "00/s", "3/0s",
@@ -70,7 +71,7 @@ def test_what_is_no_rate_is_refused_with_the_accepted_forms(text: str) -> None:
         assert part in str(refusal.value)
 
 
-@pytest.mark.parametrize("text", ["1001/s", "999999999/s", "1/367d", "1/999999999d", "60001/m", "1/8785h"])
+@for_each("text", ["1001/s", "999999999/s", "1/367d", "1/999999999d", "60001/m", "1/8785h"])
 def test_a_rate_out_of_range_is_refused_with_the_range(text: str) -> None:
     """Faster than 1000/s and slower than 1/366d are refused, and the refusal says both bounds."""
     with pytest.raises(InvalidRate, match=r"1000/s.*1/366d"):
@@ -104,7 +105,7 @@ def test_every_parsed_rate_is_written_as_a_rate_of_the_same_interval(count: int,
     assert parse_rate(format_rate(interval)) == interval
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given_as", "written"),
     [
         ("3/s", "3/s"), ("1000/s", "1000/s"), ("1/s", "1/s"), ("60/m", "1/s"), ("90/min", "90/m"),
@@ -117,7 +118,7 @@ def test_a_rate_is_written_in_its_shortest_usual_form(given_as: str, written: st
     assert format_rate(parse_rate(given_as)) == written
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "interval", "shown"),
     [
         ("1/2s", timedelta(seconds=2), "1/2s"),
@@ -137,7 +138,7 @@ def test_the_bounds_are_rates_themselves() -> None:
     assert [parse_rate(format_rate(bound)) for bound in (FASTEST, SLOWEST)] == [FASTEST, SLOWEST]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "duration"),
     [
         ("50ms", timedelta(milliseconds=50)),
@@ -156,7 +157,7 @@ def test_a_duration_is_read(text: str, duration: timedelta) -> None:
     assert parse_duration(text) == duration
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["", "m", "0m", "-1m", "1.5h", "10x", "1h30m", "367d", "999999999d", "0", "-3", "nan", "1e99", "1e-9"]
 )
 def test_what_is_no_duration_is_refused(text: str) -> None:
@@ -166,7 +167,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
     assert repr(text) in str(refusal.value)
 
 
-@pytest.mark.parametrize("text", ["7us", "50ms", "1500ms", "90s", "10m", "2h", "1d", "366d"])
+@for_each("text", ["7us", "50ms", "1500ms", "90s", "10m", "2h", "1d", "366d"])
 def test_a_duration_is_written_as_it_is_read(text: str) -> None:
     """In the largest unit that expresses it."""
     assert format_duration(parse_duration(text)) == text

@@ -3,6 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
+from tests.cases import for_each
 from weir.ratelimit import clock, round_trips
 from weir.ratelimit.round_trips import RoundTrips, added_grace_s
 
@@ -14,7 +15,7 @@ def measured(*milliseconds: float) -> RoundTrips:
     return trips
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("milliseconds", "expected_ms"),
     [
         ([], 0),
@@ -48,7 +49,7 @@ def test_what_was_measured_long_ago_does_not_count(monkeypatch: pytest.MonkeyPat
     assert trips.expected_s() == pytest.approx(0.001)
 
 
-@pytest.mark.parametrize(("round_trip_ms", "added_ms"), [(0, 0), (2, 0), (5, 3), (50, 48)])
+@for_each(("round_trip_ms", "added_ms"), [(0, 0), (2, 0), (5, 3), (50, 48)])
 def test_a_round_trip_adds_to_the_grace(round_trip_ms: float, added_ms: float) -> None:
     """A short one is part of any grace."""
     assert added_grace_s(round_trip_ms / 1000) == pytest.approx(added_ms / 1000)

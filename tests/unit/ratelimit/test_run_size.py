@@ -1,7 +1,6 @@
 """How many starts a process reserves at once: a table of numbers."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.ratelimit.held.run_size import Need, RunSize
 from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slots import Reservation
@@ -24,7 +23,7 @@ def sizes(interval_s: float, grace_s: float, *needs: Need, waiting: int = 1, wai
 MORE = Need(used=1, is_too_small=True, is_recent=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("per_s", "grace_s", "expected"),
     [
         (1000, 0.025, [1, 4, 16, 64, 256, 625, 625]),  # 25 ms are 4 % of 625 ms

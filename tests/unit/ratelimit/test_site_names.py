@@ -4,11 +4,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from weir.ratelimit.site_names import MAX_LENGTH, InvalidSiteName, ancestors, canonical
 from weir.workers.fetches.targets import InvalidTarget, parse_target
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("spelling", "site"),
     [
         ("example.com", "example.com"),
@@ -34,7 +35,7 @@ def test_every_spelling_of_a_name_comes_to_one(spelling: str, site: str) -> None
     assert canonical(spelling) == site
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         "", "   ", ".", "...", "https://example.com", "example.com/", "example.com/page", "user@example.com",
@@ -50,7 +51,7 @@ def test_what_names_no_site_is_refused_with_an_example(name: str) -> None:
         canonical(name)
 
 
-@pytest.mark.parametrize("name", ["*.example.com", "*", "www*.example.com", "*.example.com:8080"])
+@for_each("name", ["*.example.com", "*", "www*.example.com", "*.example.com:8080"])
 def test_a_pattern_is_refused_with_what_covers_subdomains(name: str) -> None:
     """It would be a site of that very name, which no host ever has, and limit nothing."""
     with pytest.raises(InvalidSiteName, match=r"is a pattern.* --covers-subdomains"):
@@ -92,15 +93,13 @@ def test_the_site_of_a_url_is_canonical(url: str) -> None:
     assert canonical(site) == site
 
 
-@pytest.mark.parametrize(
-    "host", ["Example.com.", "bücher.example", "BÜCHER.example", "[0:0:0:0:0:0:0:1]", "[2001:DB8::0:1]"]
-)
+@for_each("host", ["Example.com.", "bücher.example", "BÜCHER.example", "[0:0:0:0:0:0:0:1]", "[2001:DB8::0:1]"])
 def test_the_host_as_it_stands_in_a_url_names_the_site_of_that_url(host: str) -> None:
     """A name that is spelled as in a URL names the site of that URL's host."""
     assert canonical(host) == parse_target(f"https://{host}/").host
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("site", "above"),
     [
         ("a.b.example.com", ["b.example.com", "example.com", "com"]),

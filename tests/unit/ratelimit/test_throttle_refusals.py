@@ -5,11 +5,12 @@ import math
 
 import pytest
 
+from tests.cases import for_each
 from weir.ratelimit.throttle import athrottle, throttle
 
 
-@pytest.mark.parametrize("max_wait", [-1, math.nan, math.inf, 1e300])
-@pytest.mark.parametrize("kind", ["throttle", "athrottle"])
+@for_each("max_wait", [-1, math.nan, math.inf, 1e300])
+@for_each("kind", ["throttle", "athrottle"])
 def test_an_impossible_wait_is_refused(kind: str, max_wait: float) -> None:
     """As throttled_task does: nothing is reserved, and the body does not run."""
 

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
+from tests.cases import for_each
 from weir.postgres.timeline.seen import Seen
 from weir.workers.recovery.verdict import verdict
 
@@ -24,7 +23,7 @@ SAME = Seen(
 PROMOTED: dict[str, Any] = {"actual_timeline": "00000002"}
 
 
-@pytest.mark.parametrize("known", [0, 99, 100])
+@for_each("known", [0, 99, 100])
 def test_the_same_history_has_forgotten_nothing(known: int) -> None:
     assert not verdict(SAME._replace(known=known))
 

@@ -1,7 +1,6 @@
 """The beginning of a body that a stranger chose, as text that does nothing."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.fetches.reports.preview import MOST, preview
 
 
@@ -9,7 +8,7 @@ def shown(body: bytes, content_type: str = "text/plain") -> str:
     return preview(body, len(body), [["Content-Type", content_type]]).text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "content_type", "text"),
     [
         ("grün".encode(), "text/html", "grün"),
@@ -45,7 +44,7 @@ def test_a_long_body_is_cut() -> None:
     assert (len(found.text), found.is_cut, found.size) == (MOST, True, MOST + 1)
 
 
-@pytest.mark.parametrize("headers", [None, {}, "x", [7, ["a"], ["content-type", 7]]])
+@for_each("headers", [None, {}, "x", [7, ["a"], ["content-type", 7]]])
 def test_headers_of_any_form_are_taken(headers: object) -> None:
     """The column is JSON, which others may have written."""
     assert preview(b"x", 1, headers).content_type == ""

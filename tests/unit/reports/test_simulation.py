@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from weir.workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
 
 DISPATCHING = Dispatching(next_tick_s=0.0, tick_s=1.0, refill_s=1.5, lookahead_s=3.0, travel_s=0.125, longest_run=500)
@@ -107,7 +108,7 @@ def test_a_fetch_with_more_before_it_starts_later(site: SiteTiming, way: Dispatc
     assert first < second or (site.burst > 1 and first == second)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rate", "grace_s", "ahead", "at_s"),
     [
         # an idle site: when its message has travelled

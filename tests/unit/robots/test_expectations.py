@@ -1,7 +1,6 @@
 """Published expectations: what RFC 9309, Google's parser and Protego say that a robots.txt means."""
 
-import pytest
-
+from tests.cases import for_each
 from tests.unit.robots.expectations import DIFFERING, DIFFERING_ALLOWED, GOOGLE, PROTEGO, RFC, Case
 from weir.workers.fetches.robots.rules import Rules, text_of
 
@@ -23,7 +22,7 @@ def wrong(cases: list[Case]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("cases", [RFC, GOOGLE, PROTEGO], ids=["RFC 9309", "Google", "Protego"])
+@for_each("cases", [RFC, GOOGLE, PROTEGO], ids=["RFC 9309", "Google", "Protego"])
 def test_a_file_means_what_its_authors_expect(cases: list[Case]) -> None:
     """The decisions of those who wrote the rules down, and of the parsers that most files were written for."""
     assert wrong(cases) == []

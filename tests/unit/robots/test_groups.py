@@ -1,7 +1,6 @@
 """Which lines of a robots.txt are said to Weir: groups, names, and lines that are neither."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.fetches.robots.groups import group_for
 
 OTHER_LINES = [
@@ -19,7 +18,7 @@ def said(text: str, product: str = "weir") -> tuple[list[str], list[str]]:
     return group.allowed, group.disallowed
 
 
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@for_each("end", ["\n", "\r", "\r\n"])
 def test_no_other_line_ends_a_group(end: str) -> None:
     """RFC 9309 (2.2.4): between names, between a name and its rules, and between rules."""
     for line in OTHER_LINES:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.proportion import proportion, spent_s
 from weir.workers.fetches.robots.files import MOST_BYTES
 from weir.workers.fetches.robots.rules import MAX_BYTES, Rules, origin_of, text_of
@@ -29,7 +30,7 @@ def crawl_delay_s(text: str, product: str = "Weir") -> float | None:
     return Rules(text_of(text.encode()), product).crawl_delay_s
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("url", "origin"),
     [
         ("https://site.example/page?x=1", "https://site.example"),
@@ -50,7 +51,7 @@ OURS = "User-agent: weir\nDisallow: /ours\n"
 ALL = "User-agent: *\nDisallow: /all\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "refused", "allowed"),
     [
         pytest.param(OURS + ALL, ["/ours"], ["/all"], id="our group alone counts where there is one"),
@@ -89,7 +90,7 @@ def test_weirs_name_is_the_setting_s() -> None:
 # --- rules --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rules", "path", "expected"),
     [
         ("Disallow: /a", "/a/b", False),
@@ -122,7 +123,7 @@ def test_the_longest_rule_that_matches_decides(rules: str, path: str, expected: 
 # --- files as they come -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
         pytest.param(b"", id="empty"),
@@ -139,7 +140,7 @@ def test_what_says_nothing_allows_everything(content: bytes) -> None:
     assert Rules(text_of(content), "Weir").crawl_delay_s is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
         pytest.param(b"\xef\xbb\xbfUser-agent: *\nDisallow: /x", id="byte order mark, no line end"),
@@ -381,7 +382,7 @@ def test_the_crawl_delay_is_that_of_weirs_group() -> None:
     assert crawl_delay_s(text, product="slow") == 60
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "Disallow:/{}",
@@ -393,7 +394,7 @@ def test_the_crawl_delay_is_that_of_weirs_group() -> None:
         "Allow: /\u4e2d\u6587{}",
     ],
 )
-@pytest.mark.parametrize("agents", ["User-agent: *\n", "User-agent: *\nUser-agent: weir\nUser-agent: other\n"])
+@for_each("agents", ["User-agent: *\n", "User-agent: *\nUser-agent: weir\nUser-agent: other\n"])
 def test_rules_know_about_how_much_memory_they_take(line: str, agents: str) -> None:
     """What a process remembers is bounded by it, so it must not be much less than the truth."""
     text = agents + "\n".join(line.format(number) for number in range(1_000))

@@ -1,11 +1,10 @@
 """The User-Agent: its product token, and whether it names a contact."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.fetches.robots.user_agent import has_contact, product_token
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("user_agent", "token"),
     [
         ("Weir/0.1", "Weir"),
@@ -20,7 +19,7 @@ def test_the_product_token_stands_before_the_version(user_agent: str, token: str
     assert product_token(user_agent) == token
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("user_agent", "expected"),
     [
         ("ShopBot/2.0 (+https://shop.example/bot)", True),

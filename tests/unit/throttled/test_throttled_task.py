@@ -7,6 +7,7 @@ import pytest
 from celery import Task, shared_task
 
 from project.celery import app
+from tests.cases import for_each
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.workers.throttled.decorator import throttled_task
 
@@ -23,21 +24,21 @@ def task(**options: Any) -> Any:
     return make(name=f"tests.throttled.{next(numbers)}", **options)(body)
 
 
-@pytest.mark.parametrize("max_wait", [-1, -0.001, float("nan"), float("inf"), 1e300])
+@for_each("max_wait", [-1, -0.001, float("nan"), float("inf"), 1e300])
 def test_a_max_wait_that_is_no_time_is_refused(max_wait: float) -> None:
     """No worker can wait for that long."""
     with pytest.raises(ValueError, match="max_wait must be a number of seconds"):
         throttled_task(site="api.example.com", max_wait=max_wait)
 
 
-@pytest.mark.parametrize("site", [None, 7, b"api.example.com", ["api.example.com"]])
+@for_each("site", [None, 7, b"api.example.com", ["api.example.com"]])
 def test_a_site_that_is_neither_text_nor_function_is_refused(site: Any) -> None:
     """It names no site and cannot be asked for one."""
     with pytest.raises(TypeError, match="site must be a host"):
         throttled_task(site=site)
 
 
-@pytest.mark.parametrize("site", ["", "https://api.example.com/orders", "two words"])
+@for_each("site", ["", "https://api.example.com/orders", "two words"])
 def test_a_text_that_names_no_site_is_refused(site: str) -> None:
     """At once, not when the first task runs."""
     with pytest.raises(InvalidSiteName, match="write its host"):
@@ -48,14 +49,14 @@ class Unregistered(Task):  # type: ignore[type-arg]  # has no parameters when it
     """A task class that no app has."""
 
 
-@pytest.mark.parametrize("thing", [lambda: None, None, "shop.tasks.update_stock", Unregistered])
+@for_each("thing", [lambda: None, None, "shop.tasks.update_stock", Unregistered])
 def test_what_is_no_celery_task_is_refused(thing: Any) -> None:
     """Such as a function, where the decorators stand in the wrong order."""
     with pytest.raises(TypeError, match="goes above @shared_task or"):
         throttled_task(site="api.example.com")(thing)
 
 
-@pytest.mark.parametrize("options", [{}, {"autoretry_for": (OSError,)}])
+@for_each("options", [{}, {"autoretry_for": (OSError,)}])
 def test_a_task_is_throttled_once(options: dict[str, Any]) -> None:
     """Twice would be two slots for one start."""
     once = throttled_task(site="api.example.com")(task(**options))
@@ -63,7 +64,7 @@ def test_a_task_is_throttled_once(options: dict[str, Any]) -> None:
         throttled_task(site="other.example.com")(once)
 
 
-@pytest.mark.parametrize("limit", ["time_limit", "soft_time_limit"])
+@for_each("limit", ["time_limit", "soft_time_limit"])
 def test_a_time_limit_that_would_end_the_wait_is_refused(limit: str) -> None:
     """Time limits count from when the worker takes the task, so they include the waiting."""
     with pytest.raises(ValueError, match="time limits include the waiting"):

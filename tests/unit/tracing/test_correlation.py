@@ -2,19 +2,19 @@
 
 from contextlib import suppress
 
-import pytest
 import structlog
 
+from tests.cases import for_each
 from weir.workers.tracing import correlation
 
 
-@pytest.mark.parametrize("given", ["a", "7f0c-4.b_c~d", "Root=1-67891233-abc", "a:b/c+d", "x" * 64])
+@for_each("given", ["a", "7f0c-4.b_c~d", "Root=1-67891233-abc", "a:b/c+d", "x" * 64])
 def test_what_other_systems_write_is_taken(given: str) -> None:
     """UUIDs, and what load balancers and gateways make."""
     assert correlation.safe(given) == given
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given",
     ["", "x" * 65, "x" * 2**20, "a\nb", "a\n", "a\r\nX: y", "<script>", '"', "a b", "\x1b[31m", "ä", "a\0", None, 7],
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests.cases import for_each
 from tests.proportion import times_as_long
 from weir.workers.fetches.fetcher.wire.answers import (
     A_LINE,
@@ -85,7 +86,7 @@ NO_ANSWERS: dict[bytes, str] = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 7, 2**16])
+@for_each("size", [1, 7, 2**16])
 def test_each_answer_is_read_however_it_is_cut(size: int) -> None:
     """A byte at a time, a few, and all at once: the same status, body and end."""
     for answer, becomes in ANSWERS.items():
@@ -115,7 +116,7 @@ def test_a_control_character_is_a_blank_in_what_is_mended() -> None:
     assert len(reader.headers) == 2
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("head", "after", "keeps_alive"),
     [
         (OK + b"Content-Length: 4\r\n\r\n", b"", True),

@@ -11,6 +11,7 @@ import pytest
 import trustme
 import uvloop
 
+from tests.cases import for_each
 from tests.unit.wire.pairs import pair, until
 from weir.workers.fetches.fetcher.wire import channel
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
@@ -91,8 +92,8 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("is_reused", [False, True])
-@pytest.mark.parametrize("what", UNASKED)
+@for_each("is_reused", [False, True])
+@for_each("what", UNASKED)
 def test_what_comes_while_it_waits_for_a_slot_closes_it(what: str, is_reused: bool) -> None:
     """On a new connection and on one that has carried a request: nothing is sent, nothing is taken for an answer."""
 
@@ -110,7 +111,7 @@ def test_what_comes_while_it_waits_for_a_slot_closes_it(what: str, is_reused: bo
     run(act)
 
 
-@pytest.mark.parametrize("what", UNASKED)
+@for_each("what", UNASKED)
 def test_what_comes_while_it_is_idle_takes_it_out_of_the_pool(what: str) -> None:
     """The next request gets another connection."""
 
@@ -147,7 +148,7 @@ ENDS: dict[str, tuple[bytes, Callable[[socket.socket], object], type[Exception] 
 }
 
 
-@pytest.mark.parametrize("what", ENDS)
+@for_each("what", ENDS)
 def test_how_a_connection_ends_tells_whether_the_answer_is_whole(what: str) -> None:
     """A reset cuts it off, however its end is marked; what came until then is there."""
     answer, end, error = ENDS[what]
@@ -293,7 +294,7 @@ def test_a_request_that_is_not_sent_whole_takes_its_connection_with_it() -> None
     run(act)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("begins", "goes_on"),
     [
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 30_000, b"0\r\n\r\n"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.unit.wire.test_answers import CHUNKED, OK, PAGE, headed, read, told
 from weir.workers.fetches.fetcher.wire import leniencies
 from weir.workers.fetches.fetcher.wire.answers import NotHttp
@@ -67,7 +68,7 @@ def test_the_table_has_each_of_them_and_says_what_becomes_of_the_connection() ->
             assert told(read([answer])) == (200, b"page", True, connection == "kept"), answer
 
 
-@pytest.mark.parametrize("size", [1, 7])
+@for_each("size", [1, 7])
 def test_they_are_read_however_they_are_cut(size: int) -> None:
     """A byte at a time, or a few: the same status, body and end."""
     for answer in (answer for answers in LENIENT.values() for answer in answers):

@@ -12,6 +12,7 @@ import pytest
 import trustme
 import uvloop
 
+from tests.cases import for_each
 from tests.unit.wire.pairs import pair
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.fetcher.wire.connection import ConnectionHolder, HttpConnection, WireState
@@ -155,7 +156,7 @@ def test_an_answer_that_waits_for_memory_is_read_though_the_request_cannot_be_wr
     assert (repr(error), reader.status_code, bytes(reader.body)) == ("None", 413, b"no")
 
 
-@pytest.mark.parametrize("is_reset", [False, True])
+@for_each("is_reset", [False, True])
 def test_a_site_that_closes_without_an_answer_has_ended_the_request(is_reset: bool) -> None:
     """However it closes: that is no answer, and no deadlock."""
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import for_each
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, request_head
 
 
@@ -11,7 +12,7 @@ def test_a_request_has_its_host_first() -> None:
     assert request == b"GET /a?b HTTP/1.1\r\nHost: site.example:81\r\nUser-Agent: Weir\r\nAccept: */*\r\n\r\n"
 
 
-@pytest.mark.parametrize("inside", ["\r\n", "\n", "\0", " ", "\xe9"])
+@for_each("inside", ["\r\n", "\n", "\0", " ", "\xe9"])
 def test_nothing_that_ends_a_line_or_a_part_of_it_is_sent(inside: str) -> None:
     """Neither in the target nor in the host, whatever has let it pass."""
     for authority, target in (("site.example", f"/a{inside}b"), (f"site{inside}.example", "/a")):
@@ -19,7 +20,7 @@ def test_nothing_that_ends_a_line_or_a_part_of_it_is_sent(inside: str) -> None:
             request_head("GET", authority, target, [])
 
 
-@pytest.mark.parametrize("inside", [b"\r\n", b"\n", b"\0"])
+@for_each("inside", [b"\r\n", b"\n", b"\0"])
 def test_no_header_ends_its_line(inside: bytes) -> None:
     """A site's validators are sent back to it."""
     with pytest.raises(UnsendableRequest, match="If-None-Match"):

@@ -1,7 +1,6 @@
 """Trailers: lines behind the last chunk, when it is settled where the body ends."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, Section
 
 PAGE = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n0\r\n"
@@ -15,8 +14,8 @@ TRAILERS = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 1_000])
-@pytest.mark.parametrize("what", TRAILERS)
+@for_each("size", [1, 1_000])
+@for_each("what", TRAILERS)
 def test_what_trailers_say_of_the_body_counts_no_more(what: str, size: int) -> None:
     """It is whole, as curl reads it, and they are no headers."""
     reader, answer = AnswerReader(1_000), PAGE + TRAILERS[what] + b"\r\n"

@@ -1,13 +1,13 @@
 """When to try again is a table of numbers."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from weir.workers.backoff import LONGEST_S, backoff_s
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("attempts", "chance", "seconds"),
     [
         (1, 0.0, 1.0), (1, 0.5, 0.75), (2, 0.0, 2.0), (3, 0.0, 4.0), (3, 0.5, 3.0), (4, 0.0, 8.0),

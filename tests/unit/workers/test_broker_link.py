@@ -8,6 +8,7 @@ from kombu.exceptions import OperationalError
 from project.doctor.findings import Level
 from project.doctor.themes import redis_server
 from project.errors import explain
+from tests.cases import for_each
 from weir.workers import broker_link
 
 
@@ -28,7 +29,7 @@ def test_a_sentinel_without_the_name_of_its_group_is_unreachable() -> None:
     assert (level, sentence) == (Level.WRONG, f"{broker_link.NAMELESS}.")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reply", "words"),
     [
         (
@@ -49,7 +50,7 @@ def test_a_sentinel_without_the_name_of_its_group_is_unreachable() -> None:
         (OSError("No route to host"), None),
     ],
 )
-@pytest.mark.parametrize("is_wrapped", [False, True])
+@for_each("is_wrapped", [False, True])
 def test_who_answers_and_refuses_is_not_to_be_started(reply: Exception, words: str | None, is_wrapped: bool) -> None:
     """What was away is started or looked for; what refuses says what is to be mended. All senders are told the same."""
     error: Exception = reply

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from project.processes import procfile
+from tests.cases import for_each
 from weir.workers.processes import kinds, lines
 from weir.workers.schedule import QUEUES
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("queues", "kind"),
     [
         (["weir.ticks"], "ticks"),
@@ -38,7 +37,7 @@ def test_each_queue_has_a_process_of_its_own_or_one_has_them_all() -> None:
     assert [all_of_it.stops_within_s, few.stops_within_s] == [lines.MAILER_STOPS_WITHIN_S, lines.STOPS_WITHIN_S]
 
 
-@pytest.mark.parametrize("queue", QUEUES)
+@for_each("queue", QUEUES)
 def test_a_process_is_started_as_by_the_procfile(queue: str) -> None:
     """Its pool and what it leaves out are tried there; Weir's own project has the prefetch count in its settings."""
     [line] = [line for line in procfile.lines().values() if f" --queues {queue} " in line]

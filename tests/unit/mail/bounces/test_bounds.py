@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.cases import for_each
 from tests.proportion import times_as_long
 from tests.unit.mail.bounces import written
 from weir.workers.mail.bounces import mime, reports, texts
@@ -101,9 +102,7 @@ def test_a_report_is_read_in_a_bounded_time(content: bytes) -> None:
     assert times_as_long(partial(reports.parse, content), lambda: email.message_from_bytes(ORDINARY), LONGEST) < LONGEST
 
 
-@pytest.mark.parametrize(
-    "words", ["user ", "no ", "5.1.1 ", "550 ", "@", "a.b", "unknown " * 2 + "a " * 7, "domain a b "]
-)
+@for_each("words", ["user ", "no ", "5.1.1 ", "550 ", "@", "a.b", "unknown " * 2 + "a " * 7, "domain a b "])
 def test_a_reason_is_judged_in_a_bounded_time(words: str) -> None:
     """It has a thousand characters at most, and takes about as long as ordinary ones that have as many together."""
     reason = (words * texts.LONGEST_DIAGNOSTIC)[: texts.LONGEST_DIAGNOSTIC]

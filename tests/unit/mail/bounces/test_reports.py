@@ -4,10 +4,10 @@ import base64
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import for_each
 from tests.unit.mail.bounces import written
 from weir.workers.mail.bounces import mime, reports
 from weir.workers.mail.bounces.reports import ReportAction, parse
@@ -69,7 +69,7 @@ def test_a_report_of_postfix_is_read() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arrival", "date", "arrived_by"),
     [
         ("Mon, 23 Nov 2026 19:08:58 +0100", "Tue, 24 Nov 2026 00:00:00 +0000", 23),
@@ -86,7 +86,7 @@ def test_when_the_server_had_the_e_mail_is_read(arrival: str, date: str, arrived
     assert (found.arrived_by and (found.arrived_by.day, found.arrived_by.tzinfo)) == (arrived_by and (arrived_by, UTC))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         {"returned_type": "message/rfc822", "returned": f"{RETURNED}\nDear Ada,\n"},
@@ -121,7 +121,7 @@ def test_a_status_in_base64_and_with_other_ends_of_lines_is_read() -> None:
         assert (found.message_id, found.status) == (OURS, "5.1.1")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "recipient", "spelt"),
     [
         ("Original-Recipient: rfc822;ada+2Bshop@x.example", "ada+shop@x.example", "ada+shop@x.example"),
@@ -139,7 +139,7 @@ def test_a_recipient_is_read_as_it_may_be_spelt(field: str, recipient: str, spel
     assert spelt in found.addresses
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("original", "final", "is_forwarded"),
     [
         ("kim@x.example", "member@y.example", True),
@@ -156,7 +156,7 @@ def test_it_is_known_whether_the_e_mail_was_sent_on(original: str, final: str, i
     assert found.is_forwarded is is_forwarded
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "said", "diagnostic"),
     [
         ("5.0.0", '<192.0.2.1 #5.0.0 smtp; 550 "Unknown User">', '550 "Unknown User">'),
@@ -250,7 +250,7 @@ INNER = report().decode().replace("b1", "b2")
 NESTED = report(status_type="text/plain", returned_type="message/rfc822", returned=INNER)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "content",
     [
         b"",
@@ -279,7 +279,7 @@ def test_a_report_that_was_signed_and_passed_on_is_read() -> None:
     assert (found.message_id, found.status) == (OURS, "5.1.1")
 
 
-@pytest.mark.parametrize("depth", [50, 5_000])
+@for_each("depth", [50, 5_000])
 def test_what_is_nested_deeply_is_no_report_and_no_error(depth: int) -> None:
     """A parser that descends would run out of stack."""
     nested = "".join(f'Content-Type: multipart/mixed; boundary="b{n}"\n\n--b{n}\n' for n in range(depth))

@@ -1,11 +1,10 @@
 """One address has many spellings, and an equal one among them."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.mail.bounces.spellings import names, spellings
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("stored", "written"),
     [
         ("kim@xn--bcher-kva.example", "kim@b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"),
@@ -25,7 +24,7 @@ def test_an_address_is_recognised_however_it_is_spelt(stored: str, written: str)
     assert spellings(stored) & spellings(written)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("stored", "written"),
     [
         ("kim@example.com", "kim@example.org"),

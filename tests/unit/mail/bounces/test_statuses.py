@@ -1,11 +1,10 @@
 """What says that an address does not exist, and what only looks like it."""
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.mail.bounces.statuses import exact_status, is_of_a_dead_address
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "diagnostic"),
     [
         ("5.1.1", ""),
@@ -31,7 +30,7 @@ def test_an_address_that_does_not_exist_is_dead(status: str, diagnostic: str) ->
     assert is_of_a_dead_address(status, diagnostic)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "diagnostic"),
     [
         ("", ""),

@@ -2,8 +2,7 @@
 
 import base64
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.mail.bounces.reports import ReportAction, parse
 from weir.workers.mail.bounces.statuses import is_of_a_dead_address
 
@@ -107,7 +106,7 @@ ALL = {
 }
 
 
-@pytest.mark.parametrize("text", ALL.values(), ids=ALL.keys())
+@for_each("text", ALL.values(), ids=ALL.keys())
 def test_who_was_refused_and_which_e_mail_is_found_in_whatever_form(text: str) -> None:
     """The recipient is named, the reply or the reason stands behind that, and the Message-ID is somewhere."""
     (found,) = parse(text.encode())
@@ -115,7 +114,7 @@ def test_who_was_refused_and_which_e_mail_is_found_in_whatever_form(text: str) -
     assert is_of_a_dead_address(found.status, found.diagnostic, is_of_content=found.is_of_content)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         EXIM.replace("Undelivered", "Warning: message 1-2 delayed 24 hours"),
@@ -132,7 +131,7 @@ def test_a_warning_is_not_taken_for_a_failure(text: str) -> None:
     assert {found.action for found in parse(text.encode())} == {ReportAction.DELAYED}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         EXIM.replace("auto-replied", "auto-replied (vacation)"),
@@ -151,7 +150,7 @@ def test_what_does_not_say_that_a_recipient_was_refused_for_good_is_no_report(te
     assert parse(text.encode()) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "said",
     [
         f"<{KIM}>: host mx[192.0.2.1] said: 550\n    : User unknown (in reply to end of\n    DATA command)",
@@ -167,7 +166,7 @@ def test_a_refusal_of_the_content_is_known_as_such(said: str) -> None:
     assert found.is_of_content
 
 
-@pytest.mark.parametrize(
+@for_each(
     "no_recipient", ["503 5.0.0 Need RCPT", "554 Error: no valid recipients", "554 5.5.1 Error: no valid recipients"]
 )
 def test_a_refusal_of_the_recipient_among_pipelined_commands_is_none_of_the_content(no_recipient: str) -> None:
@@ -177,7 +176,7 @@ def test_a_refusal_of_the_recipient_among_pipelined_commands_is_none_of_the_cont
     assert not found.is_of_content
 
 
-@pytest.mark.parametrize(
+@for_each(
     "said",
     [
         f"<member@a.example> (expanded from\n    <{KIM.upper()}>): host mx said: 550 5.1.1 unknown",

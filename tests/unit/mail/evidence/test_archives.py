@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.unit.mail.evidence.test_formats import ours, saved, syslog
 from tests.unit.mail.evidence.test_verdicts import AROUND, verdict
 from weir.workers.mail.evidence.formats import files
@@ -97,7 +98,7 @@ def test_what_becomes_too_much_is_not_read_to_its_end(
         assert sum(map(len, opened.lines())) > 2**22
 
 
-@pytest.mark.parametrize("name", ["/dev/zero", "/"])
+@for_each("name", ["/dev/zero", "/"])
 def test_what_is_no_file_is_refused(name: str) -> None:
     """Some have no end."""
     with pytest.raises(files.CannotBeRead, match="neither a file nor a pipe"), files.opened([name]):

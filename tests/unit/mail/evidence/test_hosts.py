@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import for_each
 from tests.unit.mail.evidence.test_damage import EXIM_AFTER, EXIM_BEFORE, EXIM_OTHER, EXIM_OURS
 from tests.unit.mail.evidence.test_verdicts import ALL_DAY, AROUND, ATTEMPT, verdict
 from weir.workers.mail.evidence import reading
@@ -34,7 +35,7 @@ def judged(names: list[str], hosts: list[tuple[str, str]], vouched: Vouched = AL
     return found.outcome, found.why
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "expected"),
     [
         ("mainlog", "mainlog"),

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.mail.evidence.formats.lines import Around, FileClock, take_apart
 
 CHANGED = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
@@ -12,7 +11,7 @@ AROUND = Around("")
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "parts"),
     [
         ("Nov 23 17:20:14 mx1 postfix/qmgr[12]: A1B2C3: removed", "17:20:14 mx1 postfix qmgr 12 A1B2C3: removed"),
@@ -37,15 +36,13 @@ def test_a_line_is_taken_apart(text: str, parts: str) -> None:
     assert f"{line.moment:%H:%M:%S} {line.host} {line.instance} {line.program} {line.pid} {line.text}" == parts
 
 
-@pytest.mark.parametrize(
-    "text", ["", "junk", "Nov 23 17:20:14", "Nov 31 17:20:14 mx1 a[1]: x", "2026-13-01T00:00:00Z a b: c"]
-)
+@for_each("text", ["", "junk", "Nov 23 17:20:14", "Nov 31 17:20:14 mx1 a[1]: x", "2026-13-01T00:00:00Z a b: c"])
 def test_what_is_no_line_of_a_log_is_none(text: str) -> None:
     """Nothing is an error; days that do not exist are no times."""
     assert take_apart(text, FileClock(UTC, CHANGED), AROUND) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("stamp", "changed", "year"),
     [
         ("Nov 23 17:20:14", "2026-11-23T18:00+00:00", 2026),

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
+from tests.cases import for_each
 from weir.workers.mail.evidence import exim, postfix
 from weir.workers.mail.evidence.formats.lines import Around, FileClock, take_apart
 from weir.workers.mail.evidence.signs import LoggedSign, Sign
@@ -20,8 +19,8 @@ def of_postfix(program: str, text: str) -> LoggedSign:
     return postfix.read(line)
 
 
-@pytest.mark.parametrize("queue_id", [SHORT, LONG])
-@pytest.mark.parametrize(
+@for_each("queue_id", [SHORT, LONG])
+@for_each(
     ("program", "text", "sign"),
     [
         ("postfix/smtpd", "{}: client=unknown[127.0.0.1]", Sign.BEGUN),
@@ -67,7 +66,7 @@ def test_a_line_of_postfix_says_of_an_email(program: str, text: str, sign: Sign,
     assert (said.sign, said.queue_id) == (sign, queue_id)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("program", "text", "sign"),
     [
         ("postfix/master", "daemon started -- version 3.7.11, configuration /etc/postfix", Sign.STARTED),
@@ -100,7 +99,7 @@ def test_a_line_of_postfix_without_a_queue_id(program: str, text: str, sign: Sig
     assert of_postfix(program, text).sign is sign
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "message_id", "whole"),
     [
         ("<order.shipped-4711-0a1b2c3d4e5f@example.com>", "order.shipped-4711-0a1b2c3d4e5f@example.com", True),
@@ -119,7 +118,7 @@ def test_a_message_id_is_read_as_it_is_logged(value: str, message_id: str, whole
     assert (said.message_id, said.whole) == (message_id, whole)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "sign", "message_id"),
     [
         ('1rABCD-0005xY-1Z <= a@b H=web [10.0.0.1] P=esmtps S=12 id=a-1@x T="b id=c"', Sign.RECEIVED, "a-1@x"),

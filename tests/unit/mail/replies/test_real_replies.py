@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from itertools import product
 
-import pytest
-
+from tests.cases import for_each
 from tests.unit.mail.replies.about_emails import ABOUT_EMAILS
 from tests.unit.mail.replies.about_us import ABOUT_US
 from weir.workers.mail.transports.replies import CLOSING, LONGEST, ReplyVerdict, SmtpStep, judge, status
@@ -55,7 +54,7 @@ def test_addresses_and_names_of_hosts_say_nothing() -> None:
     assert misjudged(lambda said: [f"{said} {name}" for name in names]) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("step", "code", "said", "verdict"),
     [
         (SmtpStep.MAIL, 504, "Helo command rejected", ReplyVerdict.HELD),
@@ -89,7 +88,7 @@ def test_a_sender_is_refused_also_where_the_email_has_letters_beyond_ascii() -> 
     assert judge(SmtpStep.RCPT, 550, "No such letters", is_utf8=True) == ReplyVerdict.NEVER
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "said", "found"),
     [
         (550, "5.7.1: No", "7.1"),
