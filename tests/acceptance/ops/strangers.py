@@ -99,7 +99,7 @@ def _write_watches() -> int:
     texts: dict[str, Any] = {"host": MARKUP, "error": SHORTER, "on_change": MARKUP, "failing_since": timezone.now()}
     first, *_ = Watch.objects.bulk_create(
         Watch(
-            key=f"{number} {LONG}",
+            key=f"{number} {SHORTER if number else LONG}",
             dedupe_key=uuid4(),
             url=f"https://{SITE}/{number}{SHORTER}",
             request_headers={MARKUP: MARKUP},
