@@ -22,12 +22,12 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 # A process that a test has ended is not replaced: pytest-xdist would wait for the new one for ever (its issue 784).
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-# What happens to an installation, for `make deployments` and CI: somebody types what README and the how-to pages say, a
-# project that is not ours takes Weir up, tests with it and takes it out; operators measure it; its servers fail over, go
-# back, are upgraded or full.
+# What happens to an installation, for `make deployments` and CI: it is packed, somebody types what README and the how-to
+# pages say, a project that is not ours takes Weir up, tests with it and takes it out; operators measure it; its servers
+# fail over, go back, are upgraded or full.
 DEPLOYMENTS = $(addprefix tests/acceptance/,benchmarks docs failover faults great_run hardening host pooler \
 	project/test_reload.py project/test_up_and_demo.py recovery upgrade) \
-	$(addprefix tests/integration/,benchmarks docs examples guest integrate project/test_own_app.py)
+	$(addprefix tests/integration/,benchmarks docs examples guest integrate packages project/test_own_app.py)
 
 # What was too late twice is run again when nothing runs beside it (tests/put_off.py).
 LATE = .weir/late
