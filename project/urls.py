@@ -1,4 +1,7 @@
-"""URLs: the operators' pages, the API, the admin, the bell, and the pages that say whether this process can work."""
+"""URLs: the operators' pages, the API, the admin, the bell, the keys of signatures, and pages on this process itself.
+
+These pages say whether the process can work.
+"""
 
 from django.conf import settings
 from django.contrib import admin
@@ -14,6 +17,7 @@ urlpatterns = [
     path("api/", include("weir.api.urls")),
     path("sign-in/", include("project.logins.urls")),
     path("admin/", admin.site.urls),
+    path("", include("weir.signatures.urls")),
     path("bell/", include("weir.notifications.web.urls")),
     path("livez", livez),
     path("readyz", readyz),

@@ -14,6 +14,7 @@ from weir.conf.kinds import (
     Bounds,
     Count,
     Flag,
+    HttpsOrigin,
     Networks,
     Path,
     Ports,
@@ -23,8 +24,10 @@ from weir.conf.kinds import (
     RedisPrefix,
     RedisURL,
     Seconds,
+    SecretNames,
     Secrets,
     Shown,
+    SignatureAgentForm,
     Unit,
     UserKeyName,
 )
@@ -99,6 +102,20 @@ class Fetches(SettingsGroup):
     WEIR_SECRETS_DIR: Path = Field(
         default="",
         description="A folder with a file for each secret that [headers](../how-to/fetch-from-an-api.md) name.",
+    )
+    WEIR_SIGNATURE_AGENT: HttpsOrigin = Field(
+        default="",
+        description="The origin at which sites find the keys of [signed requests](../how-to/sign-requests.md): "
+        "`https://bot.example.com`. Empty: no request is signed.",
+    )
+    WEIR_SIGNATURE_KEYS: SecretNames = Field(
+        default=[],
+        description="Secrets with the keys: the first signs, all are published.",
+    )
+    WEIR_SIGNATURE_AGENT_FORM: SignatureAgentForm = Field(
+        default="string",
+        description="How requests name that origin: as a `string`, which Cloudflare's documentation asks for, or as a "
+        "`dictionary`, as in the IETF's newer draft.",
     )
     WEIR_OBEY_ROBOTS: Flag = Field(
         default=True,

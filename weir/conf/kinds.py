@@ -28,9 +28,13 @@ FALSE = {"false", "no", "off", "0"}
 MALFORMED = "malformed"  # the type of a pydantic error whose message is the whole sentence
 
 KeyName = Literal["", "integer", "uuid", "text"]
+FieldForm = Literal["string", "dictionary"]
+MOST_SIGNATURE_KEYS = 10  # each of them signs the directory of keys
 
 _REDIS_PREFIX = re.compile(r"[\w.-]{1,32}", re.ASCII)
 _DOCS_URL = re.compile(r"https?://[^\s*]+\*[^\s*]*", re.ASCII)
+_HTTPS_ORIGIN = re.compile(r"https://[a-z0-9.-]{1,253}(?::[0-9]{1,5})?", re.ASCII)
+_SECRET_NAME = re.compile(r"[A-Za-z]\w{0,99}", re.ASCII)  # as in placeholders
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -114,6 +118,19 @@ def _docs_url(value: object) -> str:
     if text and not _DOCS_URL.fullmatch(text):
         raise ValueError
     return text
+
+
+def _https_origin(value: object) -> str:
+    text = str(value).strip().lower().removesuffix("/").removesuffix(":443")
+    if text and not _HTTPS_ORIGIN.fullmatch(text):
+        raise ValueError
+    return text
+
+
+def _secret_names(texts: list[str]) -> list[str]:
+    if len(texts) > MOST_SIGNATURE_KEYS or not all(map(_SECRET_NAME.fullmatch, texts)):
+        raise ValueError
+    return texts
 
 
 def _redis_prefix(value: object) -> str:
@@ -240,6 +257,18 @@ DocsURL = Annotated[
     BeforeValidator(_docs_url),
     Wanted("a URL with * in place of a page's name, such as https://docs.example/*.html"),
 ]
+HttpsOrigin = Annotated[
+    str,
+    BeforeValidator(_https_origin),
+    Wanted("https:// and a host, without a path, such as https://bot.example.com"),
+]
+SecretNames = Annotated[
+    list[str],
+    BeforeValidator(_parts),
+    AfterValidator(_secret_names),
+    Wanted(f"at most {MOST_SIGNATURE_KEYS} names of secrets with commas between them, such as BOT_2026,BOT_2027"),
+]
+SignatureAgentForm = Annotated[FieldForm, one_of(FieldForm), Wanted("string or dictionary")]
 UserKeyName = Annotated[KeyName, one_of(KeyName), Wanted("integer, uuid or text")]
 Secrets = Annotated[dict[str, str | Mapping[str, object]], BeforeValidator(_secrets)]
 Path = Annotated[str, BeforeValidator(_path)]

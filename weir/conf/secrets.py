@@ -26,6 +26,10 @@ class SecretUnusable(LookupError):
     """There is no such secret, or it cannot be read or sent. The message says what to do, and quotes no secret."""
 
 
+class SecretUnknown(SecretUnusable):
+    """This process does not have the secret; another one may have it."""
+
+
 def secret(name: str) -> str:
     """Return a secret. Raises SecretUnusable."""
     value = found(name)
@@ -43,8 +47,9 @@ def found(name: str) -> str | Mapping[str, object]:
         value = _in_file(name)
     if not value:
         places = f"set {SECRET_PREFIX}{name}, WEIR_SECRETS, or a file {name} in WEIR_SECRETS_DIR"
-        what = "not known to this fetcher" if value is None else "empty"
-        raise SecretUnusable(f"the secret {name} is {what}: {places}")
+        if value is None:
+            raise SecretUnknown(f"the secret {name} is not known to this process: {places}")
+        raise SecretUnusable(f"the secret {name} is empty: {places}")
     return value
 
 

@@ -6,10 +6,13 @@ from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Djang
 
 from weir.conf import settings
 from weir.conf.checks import register
+from weir.conf.secrets import SecretUnknown, SecretUnusable
 from weir.postgres import weir_apps
+from weir.signatures.keys import key
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.robots.user_agent import has_contact
 
+SIGN = "docs/how-to/sign-requests.md says how to make and name keys."
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 
 
@@ -44,6 +47,27 @@ def user_agent_has_contact(**_kwargs: Any) -> list[CheckMessage]:
     message = f"WEIR_FETCH_USER_AGENT names no contact: {settings.WEIR_FETCH_USER_AGENT!r}."
     hint = "Write a name, and a web page or an e-mail address: ShopBot/1.0 (+https://shop.example/bot)."
     return [Warning(message, hint=hint, id="weir.W002")]
+
+
+@register()
+def requests_can_be_signed(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E037: a key of WEIR_SIGNATURE_KEYS cannot sign. weir.W037: this process does not know the secret."""
+    agent, names = settings.WEIR_SIGNATURE_AGENT, settings.WEIR_SIGNATURE_KEYS
+    if bool(agent) != bool(names):
+        given, lacking = "WEIR_SIGNATURE_AGENT", "WEIR_SIGNATURE_KEYS"
+        if names:
+            given, lacking = lacking, given
+        message = f"{given} is set, and {lacking} is not: no request is signed."
+        return [Error(message, hint=f"Set both, or neither. {SIGN}", id="weir.E037")]
+    found: list[CheckMessage] = []
+    for name in names:
+        try:
+            key(name)
+        except SecretUnknown as error:
+            found.append(Warning(f"WEIR_SIGNATURE_KEYS: {error}.", hint=SIGN, id="weir.W037"))
+        except SecretUnusable as error:
+            found.append(Error(f"WEIR_SIGNATURE_KEYS: {error}.", hint=SIGN, id="weir.E037"))
+    return found
 
 
 @register()

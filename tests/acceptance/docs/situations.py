@@ -75,6 +75,14 @@ NOT_RUN += [
     NotRun("docs/how-to/monitor.md", "livenessProbe:", "There is no Kubernetes."),
 ]
 
+NOT_RUN += [
+    NotRun(
+        "docs/how-to/sign-requests.md",
+        "WEIR_SIGNATURE_AGENT=https://bot.example.com",
+        "This host is the reader's; tests/integration/signatures has one.",
+    )
+]
+
 BY_PYTEST = "tests/integration/integrate/test_hosts.py runs tests by pytest."
 NOT_RUN += [NotRun("docs/how-to/test-your-app.md", "from shop.tasks import ask_for_price", BY_PYTEST)]
 

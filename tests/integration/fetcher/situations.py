@@ -300,7 +300,7 @@ TABLE: dict[str, list[Situation]] = {
             becomes=Becomes.AGAIN,
             counts=True,
             slot=Slot.FREE,
-            error="the secret … is not known to this fetcher: …",
+            error="the secret … is not known to this process: …",
         ),
         _back("the site is paused", Blame.NOBODY),
         _back("the site gets another rate", Blame.NOBODY),

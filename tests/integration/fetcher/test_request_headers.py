@@ -218,7 +218,7 @@ def test_a_secret_that_is_not_known_fails_the_attempt_before_anything_is_sent(
     site = serving()
     fetch = fetched(request_fetch(site.url("/"), headers={"X": "{secret:SHOP}"}, max_attempts=1), fetcher)
     assert (fetch.state, site.heads) == (FetchState.FAILED, [])
-    assert "the secret SHOP is not known to this fetcher: set WEIR_SECRET_SHOP" in fetch.error
+    assert "the secret SHOP is not known to this process: set WEIR_SECRET_SHOP" in fetch.error
 
 
 @pytest.mark.parametrize("value", ["pässword", "a\r\nHost: b.example", "a\n", " a"])

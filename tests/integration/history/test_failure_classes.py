@@ -54,7 +54,7 @@ REASONS = {
     "unexpected: KeyError: 'gaierror: '": "internal",
     "the answer could not be judged: ValueError": "internal",
     "the database refused the result: DataError": "internal",
-    "the secret SHOP is not known to this fetcher: set WEIR_SECRET_SHOP": "internal",
+    "the secret SHOP is not known to this process: set WEIR_SECRET_SHOP": "internal",
     "the secret in the header X cannot be sent: it must be printable ASCII, on one line": "internal",
     "the file of the secret SHOP in WEIR_SECRETS_DIR cannot be read: PermissionError": "internal",
     "the secret SHOP does not describe an OAuth client: it needs client_id, a text": "internal",

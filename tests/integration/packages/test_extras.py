@@ -24,6 +24,7 @@ PLACES = {
     "weir/api": ["api"],
     "weir/ops": ["ops"],
     "workers/tracing/recorder.py": ["otel"],
+    "weir/signatures/keys.py": ["signatures"],
     "workers/fetches/access_tokens/sealing.py": ["oauth"],
     "workers/fetches/fetcher/fetcher.py": ["uvloop"],
 }

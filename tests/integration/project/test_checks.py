@@ -11,6 +11,7 @@ from django.core.checks import CheckMessage, run_checks
 from pytest_django import Settings
 
 from project.environment.variables import Variables
+from tests.signing import TEST_KEY, new_key
 from weir.workers import tracing
 from weir.workers.history.rollup import needed_s
 
@@ -297,3 +298,31 @@ def test_networks_of_very_many_proxies_are_told(settings: Settings, networks: li
     settings.WEIR_TLS_PROXIES = networks
     found = [message for message in run_checks(include_deployment_checks=True) if message.id == "weir.W008"]
     assert [message.msg.split()[2].rstrip(",") for message in found] == wide
+
+
+def test_requests_that_cannot_be_signed_are_told(settings: Settings) -> None:
+    """A key that another process may have is a warning; what cannot work anywhere is an error."""
+    settings.WEIR_SECRETS = {"NEW": new_key(), "TEST": TEST_KEY, "TEXT": "canary-17"}
+    told = {}
+    for agent, keys in (
+        ("", ["NEW"]),
+        ("https://bot.example", []),
+        ("https://bot.example", ["NEW"]),
+        ("https://bot.example", ["TEST", "NEW", "TEXT", "LOST"]),
+        ("http://bot.example", ["NEW"]),
+        ("https://bot.example/page", ["NEW"]),
+        ("https://bot.example", ["../NEW"]),
+    ):
+        settings.WEIR_SIGNATURE_AGENT, settings.WEIR_SIGNATURE_KEYS = agent, keys
+        found = weir_messages()
+        told[agent, *keys] = [str(message.id) for message in found]
+        assert "canary" not in str(found)
+    assert [*told.values()] == [
+        ["weir.E037"],
+        ["weir.E037"],
+        [],
+        ["weir.E037", "weir.E037", "weir.W037"],
+        ["weir.E030"],
+        ["weir.E030"],
+        ["weir.E030"],
+    ]

@@ -14,6 +14,7 @@ from weir.ratelimit.pacing import Confirmation, Run
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.attempt import BUSY, Attempt, AttemptContext, RunOver
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime
+from weir.workers.fetches.fetcher.http.heads import Request
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import BatchInFlight, HeldJob
@@ -55,7 +56,7 @@ async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) 
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)
     connection, other_end = pair()
     with other_end:
-        await attempt.write_in_turn(connection, b"", AnswerReader(0))
+        await attempt.write_in_turn(connection, Request(b"", {}), AnswerReader(0))
 
 
 def test_a_connection_that_takes_longer_than_it_was_given_counts_as_an_attempt() -> None:
@@ -104,7 +105,7 @@ def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch
         one.run.start_until = one.run.use_until = real() + 5.0
         attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), AttemptContext(allowed=Allowed()))
         connection, other_end = pair()
-        waiting = asyncio.ensure_future(attempt.write_in_turn(connection, b"", AnswerReader(0)))
+        waiting = asyncio.ensure_future(attempt.write_in_turn(connection, Request(b"", {}), AnswerReader(0)))
         await asyncio.sleep(0)
         ahead[0] = 10.0
         with other_end:
@@ -128,7 +129,7 @@ async def answered_without_room(*, room_after_s: float | None) -> None:
     with other_end:
         if room_after_s:
             asyncio.get_running_loop().call_later(room_after_s, shared.memory.free, [others])
-        await attempt.write_in_turn(connection, b"GET", reader)
+        await attempt.write_in_turn(connection, Request(b"GET", {}), reader)
         other_end.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(100_000))
         try:
             async with asyncio.timeout(STORING):

@@ -2,7 +2,7 @@
 
 1. It checks the address to which the connection really leads, and records how long the connection took to open.
 2. It waits for the slot, and until its run, the memory and the room for unanswered requests let it start. DNS, TCP, TLS
-   and the bytes of the request are done before.
+   and the bytes of the request are done before, but for its signature, if it is to be signed.
 3. It looks at the connection, and then at the clock and the run once more.
 4. It writes the request, with one system call.
 5. It reads the clock and records the start, so the recorded start is never earlier than the real one.
@@ -19,6 +19,7 @@ from weir.conf import settings
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
+from weir.workers.fetches.fetcher.http.heads import Request
 from weir.workers.fetches.fetcher.http.masking import Headers, Secrets, masked, masked_text
 from weir.workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
@@ -89,7 +90,7 @@ class Attempt:
             self._shared.reachability.reached(Respect.CONNECTION)
         self._shared.reachability.connected(self.job.site_id)
 
-    async def write_in_turn(self, connection: HttpConnection, request: bytes, reader: AnswerReader) -> None:
+    async def write_in_turn(self, connection: HttpConnection, request: Request, reader: AnswerReader) -> None:
         """Write the request as soon as it may be written; `reader` then reads its answer.
 
         Raises RunOver if that time can no longer come, ConnectionClosedEarly if the connection is closed before, and
@@ -101,7 +102,7 @@ class Attempt:
         while not run.is_over(now := clock.now()):
             wait_s = run.ready_at(start_at) - now
             if wait_s <= 0 and run.may_start(now) and self._has_room():
-                prepared = connection.prepare(request)
+                prepared = connection.prepare(request.ready())
                 if run.may_start(clock.now()):
                     connection.send(prepared, reader, self)
                     self._note_start(clock.now())

@@ -2,16 +2,19 @@
 
 A secret is read here, when the request is made, some seconds at most before it is sent; only the attempt keeps it, to
 mask it in the answer (masking.py). Access tokens come with the job (access_tokens/gate.py). A request for an access
-token is made of what a secret says (token_requests.py).
+token is made of what a secret says (token_requests.py). A request by TLS is signed, if the settings say so, right
+before it is written, so the times in its signature are true.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from weir.conf import settings
 from weir.conf.secrets import SecretUnusable, secret
 from weir.conf.texts.request_headers import SECRET, Named, named_in, with_texts
 from weir.conf.texts.request_query import with_query
+from weir.signatures.requests import FIELDS, signer
 from weir.workers.fetches.fetcher.http import token_requests
 from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, request_head
@@ -21,10 +24,18 @@ from weir.workers.fetches.targets import UrlParts
 
 
 class Request(NamedTuple):
-    """A request as it is sent, its body included, and the secrets and tokens in it."""
+    """A request, its body included, and the secrets and tokens in it."""
 
-    sent: bytes
+    unsigned: bytes
     secrets: Mapping[Named, str]
+    signature: Callable[[], bytes] | None = None  # returns the lines that sign the request now
+
+    def ready(self) -> bytes:
+        """Return the bytes to write now."""
+        if self.signature is None:
+            return self.unsigned
+        end = self.unsigned.index(b"\r\n\r\n") + 2  # of the head's lines: none of them is empty
+        return b"".join((self.unsigned[:end], self.signature(), self.unsigned[end:]))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -39,6 +50,7 @@ def request(job: Job, to: UrlParts, *, is_last: bool) -> Request:
         return Request(
             token_requests.request(job.client, to, is_last=is_last),
             {Named(SECRET, job.token_client): job.client.client_secret},
+            _signature(token_requests.METHOD, to, to.path_and_query),
         )
     given = job.given_headers()
     query = {} if job.has_left_origin else job.site_query
@@ -63,7 +75,24 @@ def request(job: Job, to: UrlParts, *, is_last: bool) -> Request:
     body = job.body.content if job.body else b""
     if body or job.method in SAY_LENGTH:
         headers.append((b"Content-Length", b"%d" % len(body)))
-    return Request(request_head(job.method, to.authority, target, headers) + body, secrets)
+    head = request_head(job.method, to.authority, target, headers)
+    return Request(head + body, secrets, _signature(job.method, to, target, own=fields))
+
+
+def _signature(method: str, to: UrlParts, target: str, own: Container[str] = ()) -> Callable[[], bytes] | None:
+    """Return what signs the request; None if it is not to be signed, or has a signature of its `own`.
+
+    Raises UnsendableRequest if it is to be signed, and no key can be used.
+    """
+    if to.scheme != "https":
+        return None
+    try:
+        signing = signer()
+    except SecretUnusable as error:
+        raise UnsendableRequest(str(error), is_permanent=False) from None
+    if signing is None or any(name in own for name in FIELDS):
+        return None
+    return partial(signing.lines, method, to.authority, target)
 
 
 def _texts(job: Job, names: Iterable[Named]) -> dict[Named, str]:

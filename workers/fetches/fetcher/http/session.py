@@ -160,7 +160,8 @@ class Session:
         """Send the request over a connection to its origin, and return the event in which the attempt ends."""
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
         is_last = self._descriptors_used > descriptors.SCARCE  # the last request on its connection
-        request, attempt.secrets = heads.request(attempt.job, to, is_last=is_last)
+        request = heads.request(attempt.job, to, is_last=is_last)
+        attempt.secrets = request.secrets
         connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)

@@ -1,6 +1,7 @@
 """Token requests: the bytes of a request for an access token (RFC 6749, 4.4.2), made from what a secret says. Pure."""
 
 import base64
+from typing import Final
 from urllib.parse import quote_plus, urlencode
 
 from weir.conf import settings
@@ -8,6 +9,8 @@ from weir.conf.oauth_clients import BODY, OAuthClient
 from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.requests import request_head
 from weir.workers.fetches.targets import UrlParts
+
+METHOD: Final = "POST"
 
 
 def request(client: OAuthClient, to: UrlParts, *, is_last: bool) -> bytes:
@@ -27,7 +30,7 @@ def request(client: OAuthClient, to: UrlParts, *, is_last: bool) -> bytes:
     headers.append((b"Content-Length", b"%d" % len(body)))
     if is_last:
         headers.append((b"Connection", b"close"))
-    return request_head("POST", to.authority, to.path_and_query, headers) + body
+    return request_head(METHOD, to.authority, to.path_and_query, headers) + body
 
 
 def _credentials(client: OAuthClient) -> str:
