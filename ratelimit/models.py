@@ -68,6 +68,7 @@ class Site(models.Model):
     )
     headers = models.JSONField(null=True, blank=True, help_text="of the requests, by name; placeholders for secrets")
     query = models.JSONField(null=True, blank=True, help_text="that each URL gets, by name; placeholders for secrets")
+    network = models.JSONField(null=True, blank=True, help_text="proxy, ca, certificate; placeholders for secrets")
     paused_until = models.DateTimeField(null=True, blank=True)
     backed_off_until = models.DateTimeField(null=True, blank=True)
     backoff_level = models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row")

@@ -80,13 +80,14 @@ def set_rate(
     refusing: Collection[int] | Default | None = None,
     headers: Mapping[str, str] | Default | None = None,
     query: Mapping[str, str] | Default | None = None,
+    network: Mapping[str, str] | Default | None = None,
     within: Within = nullcontext,
 ) -> None:
     """Create a site, or change its rate. A setting that is None stays as it is; DEFAULT restores its default.
 
-    Takes effect immediately, in all processes: slots that are reserved already are recalled if the change affects them.
-    If slots were reserved farther ahead than the new rate needs, this waits half a second, after which no holder relies
-    on them any more, and sets the site's clock back. A faster rate then begins immediately.
+    Takes effect immediately, in all processes: reserved slots are recalled if the change affects them. If slots were
+    reserved farther ahead than the new rate needs, this waits half a second, after which no holder relies on them any
+    more, and sets the site's clock back. A faster rate then begins immediately.
 
     A site that is created, or begins or ceases to cover subdomains, splits the site to which its hosts belonged. The
     slots that are reserved at that site are recalled, too. From half a second after the change, no host is asked sooner
@@ -94,18 +95,17 @@ def set_rate(
     sites, a few thousand a second.
 
     `refusing` lists the statuses with which the site refuses more requests; 429 and 503 always count as refusals. By
-    default, 403, 413, 420, 502, 529 and 999 count, too, if the answer says until when.
-    `headers` are those of each request, and `query` the parameters that each URL gets, by name, instead of the ones
-    before. `{secret:NAME}` stands for a secret, in a header `{token:NAME}` for an access token.
+    default, 403, 413, 420, 502, 529 and 999 count, too, if the answer says until when. `headers` are those of each
+    request, `query` the parameters that each URL gets, and `network` the `proxy`, `ca` and `certificate`, by name,
+    instead of the ones before. `{secret:NAME}` stands for a secret, in a header `{token:NAME}` for an access token.
 
     Raises InvalidRate; UnknownSite if the site does not exist and `rate` is None; ValueError for a burst outside 1 to
     10,000, a concurrency below 1, a grace outside 15 ms to one day, a status outside 400 to 999, more than 20 statuses,
-    and headers or a query that no request may have; TypeError if they are no texts; SiteBusy if the site is locked.
+    and headers, a query or a network that cannot be; TypeError if they are no texts; SiteBusy if the site is locked.
     """
-    named: dict[str, object] = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace}
-    named |= {"covers_subdomains": covers_subdomains, "obeys_robots": obeys_robots}
-    named |= {"refusing": refusing, "headers": headers, "query": query}
-    stored = usable(named, DEFAULT)
+    named = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace, "covers_subdomains": covers_subdomains}
+    more = {"obeys_robots": obeys_robots, "refusing": refusing, "headers": headers, "query": query, "network": network}
+    stored = usable({**named, **more}, DEFAULT)
     site = site_names.canonical(site)
     interval = None if rate is None else parse_rate(rate)
     own_commits.refuse_transaction("set_rate")

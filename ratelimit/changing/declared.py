@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from weir.conf.texts.request_headers import usable_headers, written_headers
 from weir.conf.texts.request_query import usable_query, written_query
+from weir.conf.texts.site_network import written_network
 from weir.ratelimit.changing.statuses import written
-from weir.ratelimit.changing.values import usable_refusing
+from weir.ratelimit.changing.values import allowed_network, usable_refusing
 from weir.ratelimit.models import LONGEST_GRACE, MOST_SLOTS, SHORTEST_GRACE, Site
 
 LARGEST: Final = 2**31 - 1  # the largest value of PostgreSQL's type integer
@@ -29,6 +30,7 @@ class Kind(Enum):
     STATUSES = "statuses"
     HEADERS = "headers"
     QUERY = "query"
+    NETWORK = "network"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +75,8 @@ class SiteSetting:
             return usable_headers(value) or None
         if self.kind is Kind.QUERY:
             return usable_query(value) or None
+        if self.kind is Kind.NETWORK:
+            return allowed_network(value) or None
         least, most = self.bounds or (value, value)
         if not least <= value <= most:
             bound = f"at least {least}" if value < least else f"at most {most}"
@@ -179,6 +183,18 @@ SETTINGS: Final = (
         api_help="parameters that each URL gets, by name; a new placeholder of a secret is refused",
         shown=lambda site: "\n".join(written_query(site.query or {})) or "as the URLs have it",
         told=lambda site: f"query {', '.join(site.query)}" if site.query else "",
+    ),
+    SiteSetting(
+        name="network",
+        kind=Kind.NETWORK,
+        recalls=False,  # as for headers
+        option_help="proxy=http://HOST:PORT, ca={secret:NAME} or certificate={secret:NAME}; repeat it for more",
+        undo=("--no-network", "no proxy, the system's authorities, and no certificate"),
+        label="Network",
+        form_help="A line for each: proxy=http://proxy.example.com:3128, ca={secret:NAME}, certificate={secret:NAME}.",
+        api_help="proxy, ca and certificate; a new proxy, or a new placeholder of a secret, is refused",
+        shown=lambda site: "\n".join(written_network(site.network or {})) or "as for all",
+        told=lambda site: f"network {', '.join(site.network)}" if site.network else "",
     ),
 )
 # The command names robots.txt last.

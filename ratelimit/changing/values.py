@@ -1,8 +1,10 @@
-"""Checks values that are given for a site: the time of a back-off, and the statuses that refuse. Pure."""
+"""Checks values that are given for a site: the time of a back-off, the statuses that refuse, and its network."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
+from weir.conf import settings
+from weir.conf.texts.site_network import PROXY, proxy_parts, usable_network
 from weir.ratelimit.models import ALWAYS_REFUSING, MOST_REFUSING, REFUSING_FROM, REFUSING_TO
 
 
@@ -12,6 +14,14 @@ def check_stated(seconds: float | None, until: datetime | None) -> None:
         raise ValueError("A back-off takes seconds or until, not both.")
     if seconds is not None and not seconds >= 0:  # nan, too
         raise ValueError(f"seconds must be a number, not negative, but is {seconds}.")
+
+
+def allowed_network(network: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return how a site is reached, as it is stored. Raises ValueError, also for a proxy that no setting allows."""
+    usable = usable_network(network)
+    if (url := usable.get(PROXY)) and (place := proxy_parts(url).place) not in settings.WEIR_FETCH_PROXIES:
+        raise ValueError(f"network must have a proxy that WEIR_FETCH_PROXIES allows, which {place} is not.")
+    return usable
 
 
 def usable_refusing(statuses: Collection[int]) -> list[int]:

@@ -20,6 +20,7 @@ from weir.conf.kinds import (
     Ports,
     PositiveCount,
     PositiveSeconds,
+    Proxies,
     Rate,
     RedisPrefix,
     RedisURL,
@@ -129,6 +130,11 @@ class Fetches(SettingsGroup):
     WEIR_FETCH_ALLOW_PORTS: Ports = Field(
         default=["80", "443", "8080", "8443"],
         description="The ports that may be fetched from outside of them: `80,443,8000-8099`; `1-65535` is all.",
+    )
+    WEIR_FETCH_PROXIES: Proxies = Field(
+        default=[],
+        description="The proxies that [sites](../how-to/set-rates.md#a-sites-network) may be fetched through: "
+        "`proxy.example.com:3128`. Weir cannot check to which address a proxy connects.",
     )
 
 

@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from weir.conf.texts import kind_routes, redis_urls, relay_urls
 from weir.conf.texts.networks import ports
 from weir.conf.texts.rates import parse_duration, parse_rate
+from weir.conf.texts.site_network import proxy_place
 
 TRUE = {"true", "yes", "on", "1"}
 FALSE = {"false", "no", "off", "0"}
@@ -125,6 +126,10 @@ def _https_origin(value: object) -> str:
     if text and not _HTTPS_ORIGIN.fullmatch(text):
         raise ValueError
     return text
+
+
+def _proxies(texts: list[str]) -> list[str]:
+    return list(map(proxy_place, texts))
 
 
 def _secret_names(texts: list[str]) -> list[str]:
@@ -251,6 +256,12 @@ Ports = Annotated[
     BeforeValidator(_parts),
     AfterValidator(_ports),
     Wanted("ports and ranges of ports with commas between them, such as 80,443,8000-8099"),
+]
+Proxies = Annotated[
+    list[str],
+    BeforeValidator(_parts),
+    AfterValidator(_proxies),
+    Wanted("hosts with ports and commas between them, such as proxy.example.com:3128"),
 ]
 DocsURL = Annotated[
     str,

@@ -16,7 +16,7 @@ from weir.conf import settings
 
 SECRET_PREFIX: Final = "WEIR_SECRET_"  # noqa: S105  of variables; it is no secret
 CACHED_S: Final = 10.0
-LONGEST: Final = 8_192  # bytes of a file
+LONGEST: Final = 65_536  # bytes of a file: some have certificates
 
 _files: dict[Path, tuple[float, str | None]] = {}  # when the file was read, and what was in it
 _lock = Lock()

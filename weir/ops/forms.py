@@ -10,8 +10,10 @@ from django import forms
 from weir.conf.texts.rates import parse_duration
 from weir.conf.texts.request_headers import parse_header, usable_headers, written_headers
 from weir.conf.texts.request_query import parse_parameter, usable_query, written_query
+from weir.conf.texts.site_network import parse_network, written_network
 from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
+from weir.ratelimit.changing.values import allowed_network
 
 LONGEST_REASON: Final = 2_000
 KEPT: Final = "It stays in the audit trail."
@@ -91,6 +93,7 @@ FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
     Kind.STATUSES: Statuses,
     Kind.HEADERS: partial(Lines, usable_headers, parse_header, written_headers),
     Kind.QUERY: partial(Lines, usable_query, parse_parameter, written_query),
+    Kind.NETWORK: partial(Lines, allowed_network, parse_network, written_network),
 }
 
 

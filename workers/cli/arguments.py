@@ -8,6 +8,7 @@ from datetime import timedelta
 from weir.conf.texts.rates import parse_duration
 from weir.conf.texts.request_headers import parse_header
 from weir.conf.texts.request_query import parse_parameter
+from weir.conf.texts.site_network import parse_network
 from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit.changing.statuses import parse_statuses
 
@@ -67,6 +68,14 @@ def parameter(text: str) -> tuple[str, str]:
     """Return the name and the value of a parameter such as 'key={secret:NAME}'."""
     try:
         return parse_parameter(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def network(text: str) -> tuple[str, str]:
+    """Return the name and the value of a setting such as 'ca={secret:NAME}'."""
+    try:
+        return parse_network(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

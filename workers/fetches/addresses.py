@@ -6,6 +6,10 @@ Three checks on every hop, with `Allowed.check`:
    connection uses exactly the addresses that were checked, so a DNS answer that changes afterwards has no effect.
 3. The peer of the opened connection is checked before the request is written (fetcher/http/attempt.py).
 
+A proxy looks names up itself, so Weir does not see the address of a site behind one, and checks the host and the port
+of the URL only (`check_unseen`). So no proxy is used but those of WEIR_FETCH_PROXIES, whose own addresses are not
+checked: who names a proxy lets fetches go wherever it lets them.
+
 A URL that itself names something forbidden is refused earlier: when it is asked for, and when a redirect leads there
 (`Allowed.check_host`, targets.py).
 
@@ -73,13 +77,16 @@ class Allowed:
 
         The address of a name is not known yet. So if networks are allowed, the port of a name is left to `check`.
         """
-        try:
-            ip_address(host)
-        except ValueError:
-            if port not in self.ports and not self.networks:
-                raise AddressRefused(_refused_port(port)) from None
-        else:
+        if _is_address(host):
             self.check(host, port)
+        elif port not in self.ports and not self.networks:
+            raise AddressRefused(_refused_port(port))
+
+    def check_unseen(self, host: str, port: int) -> None:
+        """Raise AddressRefused if host and port of a URL already show that no proxy may be asked to connect to it."""
+        self.check_host(host, port)
+        if port not in self.ports and not _is_address(host):
+            raise AddressRefused(_refused_port(port))
 
 
 def allowed_by_settings() -> Allowed:
@@ -90,6 +97,14 @@ def allowed_by_settings() -> Allowed:
 @lru_cache(maxsize=10)
 def _allowed(network_texts: tuple[str, ...], port_texts: tuple[str, ...]) -> Allowed:
     return Allowed(networks=networks(network_texts), ports=ports(port_texts))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _refused_port(port: int) -> str:

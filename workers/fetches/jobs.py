@@ -89,6 +89,7 @@ class Job:
     site_headers: Mapping[str, str] = field(default_factory=dict)
     site_query: Mapping[str, str] = field(default_factory=dict)  # parameters that each URL of the site gets
     request_headers: Mapping[str, str] = field(default_factory=dict)
+    site_network: Mapping[str, str] | None = None  # how the site is reached; None: directly, as the system trusts
     has_left_origin: bool = False  # a redirect has led to another origin than that of the URL that was asked for
     method: str = "GET"  # as it is sent
     has_become_get: bool = False  # a redirect has turned another method into GET

@@ -213,6 +213,7 @@ def _wrong_sites() -> Iterator[Bad]:
         "obeys_robots": ["no", 0],
         "refusing": [403, "403", ["403"], [200], [1000], [403.5], [*range(400, 419)], [*range(400, 425)]],
         "headers": [[], "A: 1", {"A": 1}, {"Host": "b.example"}, {"A": "a\r\nb"}, {"Authorization": "x"}, {"A": "\0"}],
+        "network": [[], {"proxy": 1}, {"via": "x"}, {"ca": "text"}, {"proxy": "socks5://a:1"}, {"proxy": "http://a:1"}],
         "query": [[], "a=1", {"a": 1}, {"": "x"}, {"a": "\0"}, {"a": "{SECRET:A}"}, {"a": "{token:A}"}],
         "next_start": ["2000-01-01T00:00:00Z"],
         "recalled_slot": [0],

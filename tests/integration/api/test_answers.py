@@ -11,6 +11,7 @@ from django.db.transaction import TransactionManagementError
 from django.test import Client
 from django.utils import timezone
 from psycopg.errors import InFailedSqlTransaction
+from pytest_django import Settings
 
 from project.checkout import CHECKOUT
 from tests.programs import HOST, USER, Program, World, token
@@ -106,10 +107,25 @@ def test_a_program_names_only_the_secrets_that_an_operator_has_named_for_the_sit
             {"headers": {"X": "{secret:OTHER}", "Y": "{secret:SHOP|base64}"}},
             {"headers": {"X": "{token:SHOP}"}},
             {"query": {"key": "{secret:SHOP}"}},
+            {"network": {"certificate": "{secret:SHOP}"}},
         ):
             refused = program.call("PUT", path, {"rate": "9/s", **named}, headers=headers)
             assert (refused.status_code, "must not name a new secret here" in refused.text) == (422, True)
     assert Site.objects.get(name=HOST).headers == {"Authorization": "Bearer {secret:SHOP}"}
+
+
+def test_a_program_names_no_proxy_but_that_which_an_operator_has_named(program: Program, settings: Settings) -> None:
+    """It could read there what is sent."""
+    settings.WEIR_FETCH_PROXIES = ["a.example:3128", "b.example:3128"]
+    given: dict[str, Any] = {"rate": "9/s", "network": {"proxy": "http://a.example:3128"}}
+    path, any_version = f"/sites/{HOST}", {"If-Match": "*"}
+    for where, headers in ((path, any_version), ("/sites/evil.example", {})):
+        refused = program.call("PUT", where, given, headers=headers)
+        assert (refused.status_code, "must not have a new proxy here" in refused.text) == (422, True)
+    site_settings.set_rate(HOST, network=given["network"])
+    assert program.call("PUT", path, given, headers=any_version).status_code == 200
+    other = {**given, "network": {"proxy": "http://b.example:3128"}}
+    assert program.call("PUT", path, other, headers=any_version).status_code == 422
 
 
 def test_a_pause_says_who_made_it_and_why(program: Program) -> None:

@@ -285,7 +285,7 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
 ) -> None:
     """Even if every check before the connection failed, the check of its peer remains: nothing is requested."""
 
-    async def addresses(_connector: Connector, to: UrlParts) -> list[AddrInfo]:
+    async def addresses(_connector: Connector, to: UrlParts, **_options: bool) -> list[AddrInfo]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (to.host, to.port))]
 
     monkeypatch.setattr(Connector, "_addresses", addresses)

@@ -121,6 +121,26 @@ def test_a_query_is_set_shown_and_taken_back() -> None:
     assert sites("set", "a.example", "--no-query") == "a.example: 1/s, running.\n"
 
 
+def test_a_network_is_set_shown_and_taken_back(settings: Settings) -> None:
+    """As headers are; a proxy is one that the settings allow, and secrets are only named."""
+    settings.WEIR_FETCH_PROXIES = ["proxy.example:3128"]
+    proxy, ca = "proxy=http://{secret:PROXY}@proxy.example:3128", "ca={secret:CA}"
+    assert sites("set", "a.example", "1/s", "--network", proxy, "--network", ca).endswith(
+        " 1/s, network ca, proxy, running.\n"
+    )
+    shown = {"proxy": "http://{secret:PROXY}@proxy.example:3128", "ca": "{secret:CA}"}
+    assert json.loads(sites("show", "a.example", "--json"))["network"] == shown
+    for wrong in (
+        "proxy=http://other.example:3128", "proxy=http://kim:password@proxy.example:3128", "proxy=proxy.example:3128",
+        "proxy=http://proxy.example:99999", "ca=/etc/ssl/ca.pem", "ca={secret:A}{secret:B}", "via=x", "ca",
+    ):  # fmt: skip
+        with pytest.raises((CommandError, ValueError)) as refused:
+            sites("set", "a.example", "--network", wrong)
+        assert "password" not in str(refused.value)
+    assert json.loads(sites("show", "a.example", "--json"))["network"] == shown
+    assert sites("set", "a.example", "--no-network") == "a.example: 1/s, running.\n"
+
+
 def test_what_a_site_answered_that_is_left_alone_is_shown() -> None:
     """A refusal, and a quota that is used up, which is not a refusal."""
     site_settings.set_rate("a.example", "1/s")

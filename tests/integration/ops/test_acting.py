@@ -298,6 +298,19 @@ def test_a_query_is_set_in_a_form_and_shown_on_the_page() -> None:
     assert "a={secret:A}" in browser.get(f"/sites/{HOST}/").text
 
 
+def test_a_network_is_set_in_a_form_and_shown_on_the_page() -> None:
+    """As headers are."""
+    browser = signed_in("weir_ratelimit.change_site", "weir_ops.view")
+    path = f"/sites/{HOST}/set/"
+    values = {name: value for name, value in browser.get(path).context["form"].initial.items() if value}
+    given = ("ca", "proxy=http://a.example:3128", "ca={secret:A}")
+    sent = [browser.post(path, {**values, "obeys_robots": "unknown", "network": text}) for text in given]
+    assert [answer.status_code for answer in sent] == [400, 400, 302]
+    assert "WEIR_FETCH_PROXIES allows" in sent[1].text
+    assert "ca={secret:A}</textarea>" in browser.get(path).text
+    assert "ca={secret:A}" in browser.get(f"/sites/{HOST}/").text
+
+
 def test_the_page_of_a_site_says_what_it_answered() -> None:
     """A stranger's text is text."""
     browser = signed_in("weir_ops.view")

@@ -54,7 +54,7 @@ def test_an_empty_secret_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"hidden\xff", "UnicodeDecodeError"), (b"hidden" * 2_000, "more than 8,192 bytes")]
+    ("content", "said"), [(b"hidden\xff", "UnicodeDecodeError"), (b"hidden" * 11_000, "more than 65,536 bytes")]
 )
 def test_a_file_that_is_no_secret_is_not_cut_nor_said(folder: Path, content: bytes, said: str) -> None:
     (folder / "SHOP").write_bytes(content)

@@ -29,7 +29,7 @@ class Resolver:
     def __init__(self, places: Sequence[tuple[str, int]]) -> None:
         self._places = places
 
-    async def resolve(self, _host: str, _port: int) -> list[Any]:
+    async def resolve(self, _host: str, _port: int, **_options: bool) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place) for place in self._places]
 
 

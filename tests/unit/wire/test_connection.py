@@ -118,11 +118,11 @@ def test_what_comes_while_it_is_idle_takes_it_out_of_the_pool(what: str) -> None
     async def act(connection: HttpConnection, site: socket.socket) -> None:
         await asked(connection, site, PAGE)
         pool = Pool(asyncio.get_running_loop())
-        pool.give_back("http://site.example", connection)
+        pool.give_back(("http://site.example", ""), connection)
         assert connection.state is WireState.IDLE
         UNASKED[what](site)
         await until(lambda: connection.state is WireState.CLOSED)
-        assert pool.take("http://site.example") is None
+        assert pool.take(("http://site.example", "")) is None
 
     run(act)
 

@@ -11,7 +11,8 @@ from weir.workers.fetches.fetcher.wire import pool as pools
 from weir.workers.fetches.fetcher.wire.connection import HttpConnection, WireState
 from weir.workers.fetches.fetcher.wire.pool import Pool
 
-ORIGIN = "http://site.example"
+ORIGIN = ("http://site.example", "")
+OTHER = ("http://other.example", "")
 
 
 def run(act: Callable[[Pool, list[HttpConnection]], Awaitable[None]]) -> None:
@@ -32,13 +33,13 @@ def run(act: Callable[[Pool, list[HttpConnection]], Awaitable[None]]) -> None:
 
 
 def test_the_connection_used_last_is_used_next() -> None:
-    """Those that are not needed any more grow old; another origin gets none of them."""
+    """Those that are not needed any more grow old; another origin gets none of them, nor another way to this one."""
 
     async def act(pool: Pool, connections: list[HttpConnection]) -> None:
         for connection in connections:
             pool.give_back(ORIGIN, connection)
         assert {connection.state for connection in connections} == {WireState.IDLE}
-        assert pool.take("http://other.example") is None
+        assert pool.take(OTHER) is pool.take((ORIGIN[0], "by another proxy")) is None
         assert [pool.take(ORIGIN) for _ in range(4)] == [*reversed(connections), None]
         assert {connection.state for connection in connections} == {WireState.WAITING}
 
@@ -98,7 +99,7 @@ def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
             assert pool.take(ORIGIN, ahead_s) is (second if is_taken else None)
         assert second.state is WireState.CLOSED
         waiting_since(pool, third, 60)
-        pool._learned.note("http://other.example", pool._learned.pop(ORIGIN))
+        pool._learned.note(OTHER, pool._learned.pop(ORIGIN))
         assert pool.take(ORIGIN) is third
         waiting_since(pool, third, 60)
         pool._learned.note(ORIGIN, (asyncio.get_running_loop().time(), 0.0))

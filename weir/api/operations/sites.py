@@ -29,6 +29,7 @@ from weir.api.tokens import scopes
 from weir.api.tokens.models import SITE_PREFIX
 from weir.conf.texts.rates import parse_duration, rate_text
 from weir.conf.texts.request_headers import named_in
+from weir.conf.texts.site_network import PROXY
 from weir.ops.snapshots import OverviewSnapshot
 from weir.ratelimit import site_names
 from weir.ratelimit.changing.declared import SETTINGS
@@ -110,8 +111,8 @@ def put_site(
     """Set all settings of a site, or create it. It holds immediately, in all processes.
 
     A site that exists needs If-Match with the ETag that was seen: of two programs that change the same version, one is
-    refused. Headers, and the query, may name the secrets that those of the site name already, and no others: those are
-    an operator's to name, on a page or by a command.
+    refused. Headers, the query and the network may name the secrets that those of the site name already, and no others:
+    those, and proxies, are an operator's to name, on a page or by a command.
     """
     name = _changeable(host)
     before = Site.objects.filter(name=name).first()
@@ -168,11 +169,14 @@ def _changeable(host: str) -> str:
 
 def _refuse_new_secrets(wanted: schemas.NewSettings, site: Site | None) -> None:
     """Raise Problem if a setting names other secrets than the site's: a token could send any to a host of its own."""
-    for name in ("headers", "query"):
+    for name in ("headers", "query", "network"):
         known = named_in(getattr(site, name, None) or {})
         if new := named_in(getattr(wanted, name) or {}) - known:
             said = ", ".join(sorted(map(str, new)))
             raise Problem(INVALID, f"{name} must not name a new secret here, but name {said}.")
+    kept, new_proxy = ((of or {}).get(PROXY) for of in (getattr(site, "network", None), wanted.network))
+    if new_proxy not in {None, kept}:
+        raise Problem(INVALID, "network must not have a new proxy here, which could read what is sent.")
 
 
 def _version(host: str, if_match: str) -> str | None:

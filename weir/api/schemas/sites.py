@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 from weir.api.schemas.values import Answer, Body, Count, Cursor, Digits, Flag, Next, Seconds, Text, Why
 from weir.conf.texts.request_headers import MOST_HEADERS
 from weir.conf.texts.request_query import MOST_PARAMETERS
+from weir.conf.texts.site_network import NAMES
 from weir.ratelimit.changing.declared import SETTINGS, Kind
 from weir.ratelimit.models import LONGEST_WRITTEN_RATE, MOST_REFUSING, REFUSING_FROM, REFUSING_TO
 from weir.workers.fetches.reports.forecast import MOST_ADDED
@@ -26,11 +27,10 @@ SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "i
 def _declared(name: str) -> Any:  # noqa: ANN401  the return type of pydantic's Field
     """Return a field with the limits and the description of a site's setting."""
     [setting] = [setting for setting in SETTINGS if setting.name == name]
-    most_listed = {Kind.STATUSES: MOST_REFUSING, Kind.HEADERS: MOST_HEADERS, Kind.QUERY: MOST_PARAMETERS}.get(
-        setting.kind
-    )
+    most_listed = {Kind.STATUSES: MOST_REFUSING, Kind.HEADERS: MOST_HEADERS, Kind.QUERY: MOST_PARAMETERS}
+    most_listed[Kind.NETWORK] = len(NAMES)
     least, largest = map(setting.as_data, setting.bounds or (None, None))
-    return Field(ge=least, le=largest, max_length=most_listed, description=setting.api_help)
+    return Field(ge=least, le=largest, max_length=most_listed.get(setting.kind), description=setting.api_help)
 
 
 class SiteSettings(Body):
@@ -45,6 +45,7 @@ class SiteSettings(Body):
     refusing: Annotated[list[Status] | None, _declared("refusing")] = None
     headers: Annotated[dict[str, str] | None, _declared("headers")] = None
     query: Annotated[dict[str, str] | None, _declared("query")] = None
+    network: Annotated[dict[str, str] | None, _declared("network")] = None
 
 
 class NewSettings(SiteSettings):

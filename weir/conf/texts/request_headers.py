@@ -43,7 +43,7 @@ WHY_REFUSED: Final[Mapping[str, str]] = {
     "accept-encoding": _CODED,
     **dict.fromkeys(("if-range", "range"), _RANGE),
     **dict.fromkeys(("if-match", "if-modified-since", "if-none-match", "if-unmodified-since"), _VALIDATOR),
-    "proxy-authorization": "it is for a proxy, and Weir connects to sites themselves",
+    "proxy-authorization": "it is for a proxy, which the network of a site names",
 }  # fmt: skip
 OF_ONE_FETCH: Final = frozenset({"if-range", "range"})  # a fetch may have these, a site may not
 NEED_SECRET: Final = frozenset({"authorization"})  # a value without a placeholder would be stored as it is

@@ -70,6 +70,7 @@ class ClaimedFetch(NamedTuple):
     was_unauthorized: bool
     token_client: str  # empty unless Weir itself asks for an access token
     token_key: UUID | None
+    site_network: dict[str, str] | None
 
 
 class Successor(NamedTuple):
@@ -150,6 +151,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 validators=_validators(row),
                 refusing=None if row.refusing is None else tuple(row.refusing),
                 is_silent=row.is_silent,
+                site_network=row.site_network,
                 **_of_fetch(row),
             )
         )

@@ -48,7 +48,7 @@ WITH found AS MATERIALIZED (
             slot.use_until - weir_ratelimit_tolerance(site.burst, site.effective_interval)
         )) AS start_until,
         site.name AS site, site.effective_interval, site.burst, site.refusing, site.is_silent, site.headers AS site_headers,
-        site.query AS site_query,
+        site.query AS site_query, site.network AS site_network,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
         slot.use_until > statement_timestamp() AND locked.slot_id > site.recalled_slot AS stands
     FROM locked
@@ -59,7 +59,7 @@ WITH found AS MATERIALIZED (
         OFFSET 0
     ) AS slot
     CROSS JOIN LATERAL (  -- newest version
-        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing, is_silent, headers, query
+        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots, refusing, is_silent, headers, query, network
         FROM weir_ratelimit_site
         WHERE (id, name) >= (locked.site_id, '') AND id <= locked.site_id
         ORDER BY id DESC
@@ -120,7 +120,7 @@ WITH found AS MATERIALIZED (
         job.has_left_origin, job.headers_key, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get,
         job.idempotency_key, job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent,
         job.status_code IS NOT DISTINCT FROM 401 AS was_unauthorized, job.token_client,
-        CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key
+        CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key, decided.site_network
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
@@ -128,7 +128,7 @@ SELECT
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, is_silent, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
     correlation_id, traceparent, first_url, losses, site_headers, site_query, request_headers, has_left_origin,
-    method, has_become_get, idempotency_key, max_redirects, was_sent, was_unauthorized, token_client, token_key
+    method, has_become_get, idempotency_key, max_redirects, was_sent, was_unauthorized, token_client, token_key, site_network
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

@@ -29,6 +29,7 @@ from weir.workers.fetches.fetcher.in_flight import HeldJob, Stage
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.fetcher.wire.connection import HttpConnection
 from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job, Snoozed, longest_answer_s
+from weir.workers.fetches.targets import parts_of
 
 SHORTEST_SLEEP = 0.001  # seconds
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, but which may not start yet
@@ -61,6 +62,7 @@ class Attempt:
         self.is_reused = False  # the connection has carried a request before: the site may be closing it just now
         self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
         self.secrets: Secrets = {}  # the secrets and tokens in its request
+        self.pool_key = ("", "")  # of its connection (wire/pool.py)
         self.memory = AnswerMemory(shared.memory, self.job.site_id)
         self._connection: HttpConnection | None = None
         self._address = ""
@@ -82,7 +84,10 @@ class Attempt:
         """
         self._missing.cancel()
         self._connection, self._address = connection, connection.peer
-        self._shared.allowed.check(connection.peer, connection.port)
+        if connection.by_proxy:
+            self._address = f"{connection.peer} {parts_of(self.job.url).host}"  # a proxy may have the requests of many
+        else:
+            self._shared.allowed.check(connection.peer, connection.port)
         self.is_reused = connection.has_carried
         self._opened_s = clock.now() - self._began_at
         if not self.is_reused:

@@ -3,7 +3,8 @@
 1. The host is looked up (resolver.py). A host that is an address is checked instead.
 2. The addresses are tried, each a little after the one before it (RFC 8305, by aiohappyeyeballs), until one connects:
    at most TOGETHER of them together, or one after the other if other fetches use the descriptors set aside for this.
-3. The TLS handshake follows; it checks the certificate for the host.
+3. If the site has a proxy, 1 and 2 are about the proxy, which opens a tunnel, or gets requests without TLS as they are.
+4. The TLS handshake follows; it checks the certificate for the host.
 
 On the loop's thread only.
 """
@@ -23,8 +24,10 @@ from weir.workers.fetches.addresses import AddressRefused, Allowed
 from weir.workers.fetches.fetcher.http import descriptors
 from weir.workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress
 from weir.workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
+from weir.workers.fetches.fetcher.networks import USUAL, Network, context_of
 from weir.workers.fetches.fetcher.wire.connection import SLOW_READ_EVERY_S, HttpConnection
 from weir.workers.fetches.fetcher.wire.handshakes import Handshakes
+from weir.workers.fetches.fetcher.wire.requests import tunnel_head
 from weir.workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
 from weir.workers.fetches.fetcher.wire.turns import Turns
 from weir.workers.fetches.targets import UrlParts
@@ -46,20 +49,23 @@ class Connector:
         self._beside = 0  # sockets that are set aside for further addresses, besides one for each host
         self._most_beside = descriptors.most_beside()
 
-    async def open(self, to: UrlParts, tried: MutableSet[SocketAddress]) -> HttpConnection:
+    async def open(self, to: UrlParts, tried: MutableSet[SocketAddress], network: Network = USUAL) -> HttpConnection:
         """Return a connection to the host of a URL, ready for a request; `tried` gets the addresses tried last.
 
-        Raises AddressRefused, LookupFailed, NotLookedUp, TimeoutError after WEIR_FETCH_CONNECT_TIMEOUT, OSError, and
-        MemoryError.
+        Raises AddressRefused, LookupFailed, NotLookedUp, TimeoutError after WEIR_FETCH_CONNECT_TIMEOUT, OSError,
+        MemoryError, and UnsendableRequest.
         """
-        addresses = await self._addresses(to)
+        proxy = network.proxy
+        if proxy:
+            self._allowed.check_unseen(to.host, to.port)
+        addresses = await self._addresses(proxy.place if proxy else to, is_guarded=proxy is None)
         loop = asyncio.get_running_loop()
         until = loop.time() + settings.WEIR_FETCH_CONNECT_TIMEOUT
         async with asyncio.timeout_at(until):
             opened = await self._connected(addresses, tried)
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = HttpConnection(opened, loop, self._slow_reads)
+            connection = HttpConnection(opened, loop, self._slow_reads, by_proxy=proxy is not None)
         except BaseException as error:
             opened.close()
             if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # the peer has reset it already
@@ -67,7 +73,10 @@ class Connector:
             raise
         try:
             if to.scheme == "https":
-                await self._secure(connection, to.host, until)
+                if proxy:
+                    async with asyncio.timeout_at(until):
+                        await connection.tunnel(tunnel_head(to.host, to.port, proxy.headers))
+                await self._secure(connection, to.host, until, network)
             connection.open()
         except BaseException:
             connection.close()
@@ -100,22 +109,26 @@ class Connector:
             finally:
                 self._beside -= len(now) - 1
 
-    async def _secure(self, connection: HttpConnection, host: str, until: float) -> None:
+    async def _secure(self, connection: HttpConnection, host: str, until: float, network: Network) -> None:
         try:
             async with asyncio.timeout_at(until):
-                tls = Tls(self._without_names if "_" in host else self._context, host)
-                await connection.secure(tls, self._handshakes)
+                used = self._without_names if "_" in host else self._context
+                if network.has_context:
+                    of_it = partial(context_of, network.ca, network.certificate, checks_names="_" not in host)
+                    used = await asyncio.to_thread(of_it)
+                await connection.secure(Tls(used, host), self._handshakes)
         except TimeoutError as error:
             if error.errno is not None:  # the kernel's time-out, not ours
                 raise
             raise HandshakeTimedOut from error
 
-    async def _addresses(self, to: UrlParts) -> list[AddrInfo]:
+    async def _addresses(self, to: UrlParts, *, is_guarded: bool) -> list[AddrInfo]:
         if address := _as_address(to.host):
-            self._allowed.check(address[1], to.port)
+            if is_guarded:
+                self._allowed.check(address[1], to.port)
             return [(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address[1], to.port))]
         try:
-            if addresses := await self._resolver.resolve(to.host, to.port):
+            if addresses := await self._resolver.resolve(to.host, to.port, is_guarded=is_guarded):
                 return addresses
         except AddressRefused:
             raise

@@ -16,6 +16,7 @@ from weir.conf.texts.request_headers import SECRET, Named, named_in, with_texts
 from weir.conf.texts.request_query import with_query
 from weir.signatures.requests import FIELDS, signer
 from weir.workers.fetches.fetcher.http import token_requests
+from weir.workers.fetches.fetcher.networks import USUAL, Network
 from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest, request_head
 from weir.workers.fetches.jobs import Job
@@ -41,15 +42,16 @@ class Request(NamedTuple):
         return f"<{type(self).__name__}>"
 
 
-def request(job: Job, to: UrlParts, *, is_last: bool) -> Request:
-    """Return the job's request; with `is_last`, the connection ends with its answer.
+def request(job: Job, to: UrlParts, *, is_last: bool, network: Network = USUAL) -> Request:
+    """Return the job's request by this network; with `is_last`, the connection ends with its answer.
 
     Raises UnsendableRequest; not for ever if a secret cannot be used, which may be known later, or to another fetcher.
     """
+    proxy = network.proxy if to.scheme == "http" else None  # by TLS, it opens a tunnel, and sees nothing
     if job.client is not None:
         return Request(
-            token_requests.request(job.client, to, is_last=is_last),
-            {Named(SECRET, job.token_client): job.client.client_secret},
+            token_requests.request(job.client, to, proxy, is_last=is_last),
+            {Named(SECRET, job.token_client): job.client.client_secret, **(proxy.secrets if proxy else {})},
             _signature(token_requests.METHOD, to, to.path_and_query),
         )
     given = job.given_headers()
@@ -75,7 +77,10 @@ def request(job: Job, to: UrlParts, *, is_last: bool) -> Request:
     body = job.body.content if job.body else b""
     if body or job.method in SAY_LENGTH:
         headers.append((b"Content-Length", b"%d" % len(body)))
-    head = request_head(job.method, to.authority, target, headers)
+    if proxy:
+        headers += proxy.headers
+        secrets |= proxy.secrets
+    head = request_head(job.method, to.authority, target, headers, by_proxy=proxy is not None)
     return Request(head + body, secrets, _signature(job.method, to, target, own=fields))
 
 

@@ -99,8 +99,10 @@ class GuardedResolver:
         self._next_controls_at = 0.0
         self._asks_controls = False
 
-    async def resolve(self, host: str, port: int) -> list[AddrInfo]:
+    async def resolve(self, host: str, port: int, *, is_guarded: bool = True) -> list[AddrInfo]:
         """Return the permitted addresses of the host: one family and the other in turn, each in the system's order.
+
+        Without the guard, all are permitted: those of a proxy that the settings name.
 
         Raises AddressRefused if all addresses are forbidden, and OSError if the host has none. Raises LookupTimedOut at
         the deadline, or immediately if the name servers of the host's zone are known not to answer. Raises NotLookedUp
@@ -110,7 +112,8 @@ class GuardedResolver:
         refused: AddressRefused | None = None
         for family, kind, protocol, _, address in (await self._look_up(host))[:MOST_ANSWERS]:
             try:
-                self._allowed.check(str(address[0]), port)
+                if is_guarded:
+                    self._allowed.check(str(address[0]), port)
             except AddressRefused as error:
                 refused = error
             else:

@@ -35,6 +35,7 @@ from weir.workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from weir.workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
 from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
 from weir.workers.fetches.fetcher.in_flight import HeldJob
+from weir.workers.fetches.fetcher.networks import network_of
 from weir.workers.fetches.fetcher.refusals.asked import Headers
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
@@ -57,6 +58,7 @@ CLOSED_EARLY = "the site closes connections, or speaks, before a request can be 
 NO_ANSWER = "the site closed the connection without an answer"
 MOST_REMEMBERED = 10_000  # fetches with closed connections; fetches with outages
 TIMED_OUT = 408  # the site has waited for a request in vain, and closes the connection (RFC 9110, 15.5.9)
+PROXY_ASKS = 407  # the proxy wants to know who asks; no site says this (RFC 9110, 15.5.8)
 CLOSINGS = 5  # how often a request is sent again without counting an attempt because the site closed a kept connection
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
@@ -158,11 +160,12 @@ class Session:
 
     async def _exchange(self, attempt: Attempt) -> Event:
         """Send the request over a connection to its origin, and return the event in which the attempt ends."""
-        origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
+        to = parts_of(attempt.job.url)
         is_last = self._descriptors_used > descriptors.SCARCE  # the last request on its connection
-        request = heads.request(attempt.job, to, is_last=is_last)
-        attempt.secrets = request.secrets
-        connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
+        network = network_of(attempt.job)
+        request = heads.request(attempt.job, to, is_last=is_last, network=network)
+        attempt.secrets, attempt.pool_key = request.secrets, (origin_of(attempt.job.url), network.key)
+        connection = self._kept(attempt) or await self._connector.open(to, attempt.tried, network)
         try:
             attempt.note_connection(connection)
             reader = AnswerReader(_most_bytes(attempt.job), has_body=attempt.job.method != "HEAD")
@@ -170,17 +173,17 @@ class Session:
             return await self._answer(attempt, connection, reader)
         except ConnectionClosedEarly:
             if attempt.is_reused:
-                self._pool.gave_up(origin, connection)
+                self._pool.gave_up(attempt.pool_key, connection)
             raise
         finally:
             if is_last:
                 connection.close()
-            self._pool.give_back(origin, connection)
+            self._pool.give_back(attempt.pool_key, connection)
 
-    def _kept(self, job: Job, origin: str) -> HttpConnection | None:
-        if self._closed_on.get(job.fetch_id, 0) >= CLOSINGS:
+    def _kept(self, attempt: Attempt) -> HttpConnection | None:
+        if self._closed_on.get(attempt.job.fetch_id, 0) >= CLOSINGS:
             return None
-        return self._pool.take(origin, max(0.0, job.start_at - clock.now()))
+        return self._pool.take(attempt.pool_key, max(0.0, attempt.job.start_at - clock.now()))
 
     async def _answer(self, attempt: Attempt, connection: HttpConnection, reader: AnswerReader) -> Event:
         """Wait for the answer, and return the event in which the attempt ends."""
@@ -196,6 +199,8 @@ class Session:
                 return await self._failure(attempt, error)
             cut = error
         self._shared.reachability.reached(Respect.ANSWER)
+        if reader.status_code == PROXY_ASKS and connection.by_proxy:
+            return attempt.as_failure("not connected to the site: its proxy answers 407")
         self._answered(attempt.job, reader.status_code, attempt.headers_of(reader))
         if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt, connection):
             return attempt.as_spared()
@@ -226,7 +231,7 @@ class Session:
         """
         if not attempt.is_reused:
             return False
-        self._pool.gave_up(origin_of(attempt.job.url), connection)
+        self._pool.gave_up(attempt.pool_key, connection)
         closings = self._closed_on.get(attempt.job.fetch_id, 0)
         if closings >= CLOSINGS:
             return False

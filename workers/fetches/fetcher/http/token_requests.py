@@ -6,6 +6,7 @@ from urllib.parse import quote_plus, urlencode
 
 from weir.conf import settings
 from weir.conf.oauth_clients import BODY, OAuthClient
+from weir.workers.fetches.fetcher.networks import Proxy
 from weir.workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from weir.workers.fetches.fetcher.wire.requests import request_head
 from weir.workers.fetches.targets import UrlParts
@@ -13,8 +14,11 @@ from weir.workers.fetches.targets import UrlParts
 METHOD: Final = "POST"
 
 
-def request(client: OAuthClient, to: UrlParts, *, is_last: bool) -> bytes:
-    """Return the client's request for a token; with `is_last`, the connection ends with its answer."""
+def request(client: OAuthClient, to: UrlParts, proxy: Proxy | None = None, *, is_last: bool) -> bytes:
+    """Return the client's request for a token; with `is_last`, the connection ends with its answer.
+
+    With a proxy, it is for the proxy, which passes it on.
+    """
     fields = [("grant_type", "client_credentials"), *client.parameters]
     headers = [
         (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),
@@ -30,7 +34,9 @@ def request(client: OAuthClient, to: UrlParts, *, is_last: bool) -> bytes:
     headers.append((b"Content-Length", b"%d" % len(body)))
     if is_last:
         headers.append((b"Connection", b"close"))
-    return request_head(METHOD, to.authority, to.path_and_query, headers) + body
+    if proxy:
+        headers += proxy.headers
+    return request_head(METHOD, to.authority, to.path_and_query, headers, by_proxy=proxy is not None) + body
 
 
 def _credentials(client: OAuthClient) -> str:

@@ -6,6 +6,7 @@ thread only.
 """
 
 import asyncio
+import re
 import socket
 import ssl
 from collections.abc import Callable
@@ -17,11 +18,17 @@ READ = 2**16
 MANY_READS = 1_000  # of a handshake, or an answer: after each further read, the kernel gathers bytes for GATHERING_S
 GATHERING_S = 0.01
 MOST_OF_HANDSHAKE = 2**18  # bytes
+MOST_OF_TUNNEL = 2**14  # bytes of a proxy's answer
+_STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r]")
 MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
 MOST_REPLY = 2**12  # bytes that TLS replies to the bytes of one read: a record may ask 4,000 times for new keys
 SMALL = 256  # bytes: a record of TLS that is smaller costs more than its length explains, a microsecond or two
 FREE_SMALL = 2_000  # small records of an answer that is read as it comes; an answer with more is read in its turn
 MOST_SMALL = 2**15  # small records of one answer
+
+
+class TunnelRefused(OSError):
+    """The proxy did not connect us to the site."""
 
 
 class TooManyBytes(Exception):
@@ -95,6 +102,24 @@ class Channel:
                 if self._came > MOST_OF_HANDSHAKE:
                     raise ConnectionResetError("the site sends too much for a TLS handshake")
                 tls.receive(memoryview(data))
+
+    async def tunnel(self, asked: bytes) -> None:
+        """Have the proxy at the other end open a tunnel, before TLS; raises OSError if it does not."""
+        await self._loop.sock_sendall(self._socket, asked)
+        came = b""
+        while (end := came.find(b"\r\n\r\n")) < 0:
+            data = await self._loop.sock_recv(self._socket, READ)
+            came += data
+            if not data or len(came) > MOST_OF_TUNNEL:
+                raise TunnelRefused(
+                    f"the proxy opens no tunnel: it {'says too much' if data else 'ends the connection'}"
+                )
+        status = _STATUS.match(came)
+        if status is None or not status[1].startswith(b"2"):
+            said = f"answers {status[1].decode()}" if status else "does not answer in HTTP"
+            raise TunnelRefused(f"the proxy opens no tunnel: it {said}")
+        if came[end + 4 :]:
+            raise TunnelRefused("the proxy opens no tunnel: it speaks before the site is asked")
 
     def encrypted(self, text: bytes) -> bytes:
         """Return the bytes to `send` for this text."""

@@ -59,37 +59,14 @@ class WireState(Enum):
 
 
 ASKED = frozenset({WireState.WRITTEN, WireState.INTERIM, WireState.HEAD, WireState.BODY})
+_BEFORE_BODY = frozenset({WireState.INTERIM, WireState.HEAD, WireState.BODY, WireState.DONE, WireState.CLOSED})
 FOLLOWING = {
     WireState.OPENING: frozenset({WireState.WAITING, WireState.CLOSED}),
     WireState.IDLE: frozenset({WireState.WAITING, WireState.CLOSED}),
     WireState.WAITING: frozenset({WireState.IDLE, WireState.WRITTEN, WireState.CLOSED}),
-    WireState.WRITTEN: frozenset(
-        {
-            WireState.INTERIM,
-            WireState.HEAD,
-            WireState.BODY,
-            WireState.DONE,
-            WireState.CLOSED,
-        }
-    ),
-    WireState.INTERIM: frozenset(
-        {
-            WireState.INTERIM,
-            WireState.HEAD,
-            WireState.BODY,
-            WireState.DONE,
-            WireState.CLOSED,
-        }
-    ),
-    WireState.HEAD: frozenset(
-        {
-            WireState.INTERIM,
-            WireState.HEAD,
-            WireState.BODY,
-            WireState.DONE,
-            WireState.CLOSED,
-        }
-    ),
+    WireState.WRITTEN: _BEFORE_BODY,
+    WireState.INTERIM: _BEFORE_BODY,
+    WireState.HEAD: _BEFORE_BODY,
     WireState.BODY: frozenset({WireState.BODY, WireState.DONE, WireState.CLOSED}),
     WireState.DONE: frozenset({WireState.IDLE, WireState.CLOSED}),
     WireState.CLOSED: frozenset(),
@@ -104,10 +81,13 @@ class ConnectionHolder(Protocol):
 
 
 class HttpConnection:
-    """A connection to `peer`, the address to which it really leads."""
+    """A connection to `peer`, the address to which it really leads: that of a proxy if it is `by_proxy`."""
 
-    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: Turns) -> None:
+    def __init__(
+        self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: Turns, *, by_proxy: bool = False
+    ) -> None:
         self.state = WireState.OPENING
+        self.by_proxy = by_proxy
         self.has_carried = False  # it has carried a request: the site may be closing it just now
         self.since = loop.time()  # when it was opened, or its last answer was whole
         self.peer, self.port = opened.getpeername()[:2]
@@ -122,6 +102,10 @@ class HttpConnection:
         self._early = ""  # why it was closed before a request was written
 
     # --- until the request is written ---
+
+    async def tunnel(self, asked: bytes) -> None:
+        """Have the proxy connect it to the site, as `asked`; raises OSError if that fails."""
+        await self._open_channel.tunnel(asked)
 
     async def secure(self, tls: Tls, handshakes: Handshakes) -> None:
         """Make the TLS handshake; raises OSError, of which ssl.SSLError is a subclass, if that fails."""

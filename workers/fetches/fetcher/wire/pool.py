@@ -15,6 +15,7 @@ from math import inf
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.fetcher.wire.connection import HttpConnection, WireState
 
+PoolKey = tuple[str, str]  # an origin, and the key of the way to it (networks.py)
 KEPT_S = 15.0  # seconds for which a connection waits for the next request
 SAFE = 0.5  # if a site gave up a connection after some time, others of its origin may wait for this part of that time
 SHORTEST_S = 0.5  # a site that gives up a connection sooner has another reason than the wait
@@ -23,18 +24,18 @@ MOST_ORIGINS = 10_000  # origins that are remembered because their sites gave up
 
 
 class Pool:
-    """The idle connections of one fetcher, by origin; the one used last is used next."""
+    """The idle connections of one fetcher, by origin and the way to it; the one used last is used next."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._idle: defaultdict[str, dict[HttpConnection, None]] = defaultdict(
+        self._idle: defaultdict[PoolKey, dict[HttpConnection, None]] = defaultdict(
             dict
         )  # the connection that came last stands last
         self._sweeping: asyncio.TimerHandle | None = None
         # By origin: until when this holds, on the loop's clock, and for how many seconds its connections may wait.
-        self._learned: Remembered[str, tuple[float, float]] = Remembered(MOST_ORIGINS)
+        self._learned: Remembered[PoolKey, tuple[float, float]] = Remembered(MOST_ORIGINS)
 
-    def take(self, origin: str, ahead_s: float = 0.0) -> HttpConnection | None:
+    def take(self, origin: PoolKey, ahead_s: float = 0.0) -> HttpConnection | None:
         """Return an idle connection to this origin for a request that is written `ahead_s` seconds from now.
 
         Returns None if there is none. Connections that will have waited for too long by then are closed.
@@ -53,13 +54,13 @@ class Pool:
             return connection
         return None
 
-    def gave_up(self, origin: str, connection: HttpConnection) -> None:
+    def gave_up(self, origin: PoolKey, connection: HttpConnection) -> None:
         """Record that the site has given up this kept connection: no other connection is to wait for as long."""
         now = self._loop.time()
         if (waited_s := now - connection.since) >= SHORTEST_S:
             self._learned.note(origin, (now + LEARNED_FOR_S, SAFE * waited_s))
 
-    def give_back(self, origin: str, connection: HttpConnection) -> None:
+    def give_back(self, origin: PoolKey, connection: HttpConnection) -> None:
         """Keep the connection for the next request if it can carry one; otherwise close it."""
         if connection.state not in {WireState.DONE, WireState.WAITING}:
             connection.close()
@@ -77,11 +78,11 @@ class Pool:
             for connection in list(idle):
                 connection.close()
 
-    def _may_wait_s(self, origin: str) -> float:
+    def _may_wait_s(self, origin: PoolKey) -> float:
         until, seconds = self._learned.get(origin, (0.0, inf))
         return seconds if self._loop.time() < until else inf
 
-    def _ended(self, origin: str, connection: HttpConnection) -> None:
+    def _ended(self, origin: PoolKey, connection: HttpConnection) -> None:
         idle = self._idle[origin]
         del idle[connection]
         if not idle:

@@ -13,9 +13,12 @@ HEADER = 5  # bytes at the beginning of a record, the last two of which are the 
 CIPHERS = "@SECLEVEL=2:ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES:!aNULL:!eNULL:!aDSS:!SHA1:!AESCCM"
 
 
-def context() -> ssl.SSLContext:
-    """Return a context that trusts the system's authorities, and speaks HTTP/1.1."""
-    made = ssl.create_default_context()
+def context(ca: str | None = None) -> ssl.SSLContext:
+    """Return a context that trusts these authorities, or else the system's, and speaks HTTP/1.1.
+
+    Raises ssl.SSLError, ValueError or TypeError if `ca`, in PEM, has no certificate.
+    """
+    made = ssl.create_default_context(cadata=ca)
     made.set_ciphers(CIPHERS)
     made.options |= ssl.OP_NO_RENEGOTIATION
     made.set_alpn_protocols(["http/1.1"])

@@ -10,7 +10,17 @@ from weir.ratelimit.models import Site
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
-from weir.workers.cli.arguments import at_least_one, duration, from_zero, header, one_of, parameter, statuses, utf8
+from weir.workers.cli.arguments import (
+    at_least_one,
+    duration,
+    from_zero,
+    header,
+    network,
+    one_of,
+    parameter,
+    statuses,
+    utf8,
+)
 from weir.workers.fetches.actions import sites as actions
 from weir.workers.fetches.management import forecast_text, site_text
 from weir.workers.fetches.reports.forecast import forecast
@@ -25,6 +35,7 @@ READ: dict[Kind, dict[str, Any]] = {
     Kind.STATUSES: {"type": statuses, "metavar": "403,999"},
     Kind.HEADERS: {"type": header, "action": "append", "metavar": "'NAME: VALUE'"},
     Kind.QUERY: {"type": parameter, "action": "append", "metavar": "NAME=VALUE"},
+    Kind.NETWORK: {"type": network, "action": "append", "metavar": "NAME=VALUE"},
 }
 LISTED = 100
 
