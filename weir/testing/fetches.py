@@ -9,6 +9,7 @@ from django.db.models import Max
 
 from weir.testing import answers
 from weir.testing.servers import without_servers
+from weir.workers.fetches.batches import counting
 from weir.workers.fetches.jobs import Answer, Event, Failure, Job
 from weir.workers.fetches.models import Fetch, FetchQuerySet, FetchState
 from weir.workers.watches import asking, judging
@@ -42,10 +43,10 @@ class CapturedFetches(Sequence[Fetch]):
         """Answer a fetch in the place of its site; returns the fetch as it is stored afterwards.
 
         `fetch` may be a URL: it stands for the first unfinished fetch of this URL. The answer is judged and stored as a
-        fetcher would do it, and the task of `on_done` is called before this method returns. So an answer is one
-        attempt: after a 5xx or a 429, the fetch is queued again while it has attempts left. After a redirect, the fetch
-        is queued for the URL in Location; to answer it again, name it by its first URL or by that URL. `body` is the
-        content: bytes, a str in UTF-8, or a dict or list as JSON. robots.txt is not asked for.
+        fetcher would do it, and the tasks of `on_done` and `on_batch_done` are called before this method returns. So an
+        answer is one attempt: after a 5xx or a 429, the fetch is queued again while it has attempts left. After a
+        redirect, the fetch is queued for the URL in Location; to answer it again, name it by its first URL or by that
+        URL. `body` is the content: bytes, a str in UTF-8, or a dict or list as JSON. robots.txt is not asked for.
 
         Raises LookupError if no such fetch was requested, ValueError for a fetch that has ended, and
         TransactionManagementError inside a transaction of the test's own, because a worker would not see the fetch.
@@ -116,9 +117,10 @@ def captured_fetches() -> Iterator[CapturedFetches]:
 
 
 def _ended(fetch: Fetch, event_of: Callable[[Job], Event]) -> Fetch:
-    """End the fetch, and judge it if it is one of a watch; returns it as it is stored afterwards."""
+    """End the fetch, judge it if it is one of a watch, and end its batch; returns it as it is stored afterwards."""
     answers.end(fetch, event_of)
     judging.judge_ended()
+    counting.settle()
     return Fetch.objects.get(pk=fetch.pk)
 
 

@@ -55,14 +55,22 @@ class RequestedFetches(Sequence[Fetch]):
 
 
 def dedupe_key(
-    url: str, *, on_done: str, revalidate: bool, headers: Mapping[str, str] | None = None, request: str = ""
+    url: str,
+    *,
+    on_done: str,
+    revalidate: bool,
+    headers: Mapping[str, str] | None = None,
+    request: str = "",
+    batch: str | None = None,
 ) -> UUID:
     """Return the dedupe key of a fetch: the same for the same URL as sent, and all else that is given.
 
     `request` tells the rest of the request from others (`GivenRequest.fingerprint`); it is empty for most.
     """
     given = sorted(f"{name.lower()}: {value}" for name, value in (headers or {}).items())
-    text = "\n".join([on_done, str(revalidate), url, *given, *([request] if request else ())])  # none has a line break
+    of_batch = [f"\nbatch {batch}"] if batch else ()  # an empty line, which no other text has
+    parts = [on_done, str(revalidate), url, *given, *([request] if request else ()), *of_batch]
+    text = "\n".join(parts)  # none has a line break but that
     return UUID(bytes=sha256(text.encode()).digest()[:16])
 
 

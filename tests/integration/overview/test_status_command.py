@@ -184,9 +184,7 @@ def test_a_task_that_a_worker_does_not_know_needs_a_person() -> None:
         unknown.record(request_fetch("not a URL", on_done=task).pk, task)
     text, status = told()
     assert status == 1
-    assert (
-        "! 3 fetches have ended, and not called on_done, as a worker does not know the task shop.tasks.arived." in text
-    )
+    assert "! 3 calls of on_done were not made, as a worker does not know the task shop.tasks.arived." in text
     Fetch.objects.update(on_done_again_at=None)
     assert told()[1] == 0
 

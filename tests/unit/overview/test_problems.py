@@ -134,7 +134,7 @@ WRONG = [
     ),
     (
         seen(uncalled=1, uncalled_task="shop.tasks.arived"),
-        "1 fetch has ended, and not called on_done, as a worker does not know the task shop.tasks.arived.",
+        "1 call of on_done was not made, as a worker does not know the task shop.tasks.arived.",
         "define this task, and restart the workers of its queue: it is called again every 5m 00s; manage.py",
     ),
     (

@@ -10,6 +10,7 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from weir.postgres.texts import storable
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import Allowed, allowed_by_settings
+from weir.workers.fetches.batches.joining import wanted_batch
 from weir.workers.fetches.enqueue.given import Form, GivenRequest, given_request
 from weir.workers.fetches.enqueue.inserting import New, WantedFetch, queue_all, queue_once
 from weir.workers.fetches.methods import USUAL_REDIRECTS
@@ -56,6 +58,9 @@ def request_fetch(
     repeatable: bool = False,
     max_redirects: int = USUAL_REDIRECTS,
     dedupe: bool = False,
+    batch: str | None = None,
+    on_batch_done: "str | Task[Any, Any] | None" = None,
+    more_to_come: bool = False,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
     [fetch] = request_fetches(
@@ -73,6 +78,9 @@ def request_fetch(
         repeatable=repeatable,
         max_redirects=max_redirects,
         dedupe=dedupe,
+        batch=batch,
+        on_batch_done=on_batch_done,
+        more_to_come=more_to_come,
     )
     return fetch
 
@@ -93,6 +101,9 @@ def request_fetches(
     repeatable: bool = False,
     max_redirects: int = USUAL_REDIRECTS,
     dedupe: bool = False,
+    batch: str | None = None,
+    on_batch_done: "str | Task[Any, Any] | None" = None,
+    more_to_come: bool = False,
 ) -> RequestedFetches:
     """Ask for many URLs in a few statements; returns their fetches, in the order of the URLs.
 
@@ -114,8 +125,14 @@ def request_fetches(
     are followed; with 0, a redirect is the result.
 
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
-    asked for with `dedupe` too, and with the same `on_done`, `revalidate` and request. This holds for any number of
-    concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
+    asked for with `dedupe` too, and with the same `on_done`, `revalidate`, request and batch. This holds for any number
+    of concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
+
+    `batch` is a name of the caller's: its fetches are counted together (`batch_counts`), cancelled and retried together
+    (`cancel_batch`, `retry_batch`). `on_batch_done` is a Celery task, or its name: it is called with the batch's name
+    when nothing of the batch is left, at least once. The last call that names one decides. With `more_to_come`, it is
+    not called before a call for the batch without it, which may have no URLs. Each call opens a batch that has ended
+    again, and it ends anew. A call that makes the batch makes others for the same name wait until it has committed.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (what Weir asks for goes before all), `max_attempts`
     outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, a method that is
@@ -149,6 +166,7 @@ def request_fetches(
     )
     if len(texts) > 1 and request.has_own_key:
         raise ValueError("headers must have an Idempotency-Key only for one URL: leave it out, and each gets its own.")
+    joined = wanted_batch(batch, on_batch_done, more_to_come=more_to_come)
     common: dict[str, Any] = {
         "priority": priority,
         "max_attempts": max_attempts,
@@ -161,8 +179,10 @@ def request_fetches(
     }
     with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
         common["traceparent"] = spans.traceparent()
-        wanted = _wanted(texts, common, request, dedupe=dedupe)
-        fetches, new = (queue_once if dedupe else queue_all)(wanted, not_before, common, request)
+        wanted = _wanted(texts, common, request, dedupe=dedupe, batch=batch)
+        with transaction.atomic() if joined else nullcontext():
+            common["batch_id"] = joined.join() if joined else None
+            fetches, new = (queue_once if dedupe else queue_all)(wanted, not_before, common, request)
     # Robust: by then the fetches are committed, and web code must not get an error. Sweep finds the fetches.
     transaction.on_commit(lambda: tell_workers(new), robust=True)
     return fetches
@@ -178,7 +198,9 @@ def _texts(urls: Iterable[str]) -> list[str]:
     return texts
 
 
-def _wanted(texts: Sequence[str], common: dict[str, Any], request: GivenRequest, *, dedupe: bool) -> list[WantedFetch]:
+def _wanted(
+    texts: Sequence[str], common: dict[str, Any], request: GivenRequest, *, dedupe: bool, batch: str | None
+) -> list[WantedFetch]:
     """Return the columns of each text's fetch, except those that all fetches of the call share."""
     allowed = allowed_by_settings()
     hosts: dict[str, str] = {}
@@ -190,6 +212,7 @@ def _wanted(texts: Sequence[str], common: dict[str, Any], request: GivenRequest,
         revalidate=common["revalidate"],
         headers=request.request_headers,
         request=request.fingerprint,
+        batch=batch,
     )
     return [
         WantedFetch(

@@ -1,4 +1,6 @@
-"""Purge: results, robots.txt files and idle sites are deleted after their retention."""
+"""Purge: results, batches, robots.txt files and idle sites are deleted after their retention."""
+
+from django.db import transaction
 
 from weir.conf import settings
 from weir.postgres import batches
@@ -7,6 +9,8 @@ from weir.ratelimit.changing.deleting import PURGE_DELETED_SITES
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.robots import crawl_delays
 
+OLD_BATCHES = Statement("old_batches", returns=int, commits=False)
+PURGE_BATCHES = Statement("purge_batches", commits=False)
 PURGE_FETCHES = Statement("purge_fetches", returns=int, commits=True)
 PURGE_TOKENS = Statement("purge_tokens", returns=int, commits=True)
 PURGE_ROBOTS_FILES = Statement("purge_robots_files", returns=int, commits=True)
@@ -33,7 +37,20 @@ def purge() -> int:
     _delete(PURGE_TOKENS, TOKEN_RETENTION)
     deleted_sites.delete_idle()
     _delete(PURGE_DELETED_SITES, NOTES_RETENTION)
-    return _delete(PURGE_FETCHES, settings.WEIR_FETCH_RETENTION)
+    deleted = _delete(PURGE_FETCHES, settings.WEIR_FETCH_RETENTION)
+    purge_batches()
+    return deleted
+
+
+def purge_batches() -> None:
+    """Delete batches that ended longer ago than WEIR_FETCH_RETENTION, and of which no fetch is left; the oldest first.
+
+    A batch is locked before a second statement, with a newer snapshot, looks for its fetches: a caller that has asked
+    for one meanwhile has either held the batch (joining.py), and it is skipped, or has committed.
+    """
+    with transaction.atomic(durable=True):
+        if old := OLD_BATCHES(older_than=settings.WEIR_FETCH_RETENTION, batch=BATCH):
+            PURGE_BATCHES(ids=old)
 
 
 def _delete(statement: Statement[int], older_than: float) -> int:

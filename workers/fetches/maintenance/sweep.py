@@ -6,6 +6,7 @@
    (deleted_sites.py).
 4. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
 5. Calls of `on_done` that were not made, or whose task a worker did not know, are repeated (on_done/calls.py).
+6. The numbers of batches are folded, and batches of which nothing is left call their tasks (batches/counting.py).
 """
 
 from random import random
@@ -16,6 +17,7 @@ from weir.postgres.statements import Statement
 from weir.postgres.timeline import gate
 from weir.workers import task_names
 from weir.workers.fetches import backlog, strays
+from weir.workers.fetches.batches import counting
 from weir.workers.fetches.fetcher.results import outcomes
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import FetchOutcome
@@ -56,7 +58,7 @@ LOST = Statement("lost", row=LostFetch, commits=True)
 
 
 def sweep() -> int:
-    """Do the five steps of the module's head; returns the number of fetches whose lease ran out.
+    """Do the six steps of the module's head; returns the number of fetches whose lease ran out.
 
     Safe to run twice or together: the first sweep that stores a fetch takes it back. A fetcher that held it, and wakes
     up late, cannot store it any more, because the fetch has another slot or none.
@@ -74,6 +76,7 @@ def sweep() -> int:
         publish(task_names.DISPATCH)
     renew()
     call_overdue()
+    counting.settle()
     return taken_back
 
 

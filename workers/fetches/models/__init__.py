@@ -1,6 +1,7 @@
-"""The models of fetches: Fetch, FetchBody, RequestBody, RobotsFile and AccessToken."""
+"""The models of fetches: Fetch, Batch, BatchChange, FetchBody, RequestBody, RobotsFile and AccessToken."""
 
 from weir.workers.fetches.models.access_token import AccessToken
+from weir.workers.fetches.models.batch import LONGEST_BATCH_NAME, LONGEST_TASK_NAME, Batch, BatchChange
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
 from weir.workers.fetches.models.fetch import (
     ACTIVE,
@@ -8,7 +9,6 @@ from weir.workers.fetches.models.fetch import (
     HELD,
     HIGHEST_PRIORITY,
     KEPT,
-    LONGEST_TASK_NAME,
     NO_HEADERS,
     URL_KEY,
     Fetch,
@@ -23,10 +23,13 @@ __all__ = [
     "HELD",
     "HIGHEST_PRIORITY",
     "KEPT",
+    "LONGEST_BATCH_NAME",
     "LONGEST_TASK_NAME",
     "NO_HEADERS",
     "URL_KEY",
     "AccessToken",
+    "Batch",
+    "BatchChange",
     "Fetch",
     "FetchBody",
     "FetchQuerySet",

@@ -8,10 +8,10 @@ from django.db.models.functions import MD5, Collate, Left, Now
 
 from weir.ratelimit.models import Site
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
+from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
 from weir.workers.tracing.rows import Traced
 
-LONGEST_TASK_NAME = 200  # characters
 URL_KEY = 100  # characters of a URL that weir_fetch_by_url indexes
 HIGHEST_PRIORITY = 32_767  # of what Weir itself asks for, which goes before all that users ask for
 
@@ -144,6 +144,16 @@ class Fetch(Traced):
         db_default="",
         help_text="the OAuth client for which Weir itself asks for an access token; dedupe_key is the token's key",
     )
+    # No constraint: its check would lock the batch's row. The index weir_fetch_of_batch serves it.
+    batch = models.ForeignKey(
+        Batch,
+        models.DO_NOTHING,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="fetches",
+        help_text="in which it is counted",
+    )
 
     objects: ClassVar = FetchQuerySet.as_manager()
 
@@ -265,6 +275,8 @@ class Fetch(Traced):
                 condition=~Q(state__in=[s.value for s in HELD]),
                 name="weir_fetch_by_url",
             ),
+            # Cancelling and retrying a batch, its page, and the list of its fetches, state by state.
+            models.Index(fields=["batch", "state", "id"], condition=Q(batch__isnull=False), name="weir_fetch_of_batch"),
         ]
 
     def __str__(self) -> str:

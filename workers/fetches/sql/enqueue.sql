@@ -15,7 +15,8 @@ WITH wanted AS MATERIALIZED (
 ), queued AS (
     INSERT INTO weir_fetches_fetch (
         id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
-        dedupe_key, correlation_id, traceparent, request_headers, method, max_redirects, idempotency_key
+        dedupe_key, correlation_id, traceparent, request_headers, method, max_redirects, idempotency_key,
+        batch_id
     )
     SELECT
         id, url, hop_url, site_id,
@@ -24,7 +25,8 @@ WITH wanted AS MATERIALIZED (
         CASE WHEN site_id IS NULL THEN clock_timestamp() END,
         due, %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
         dedupe_key, %(correlation_id)s, %(traceparent)s, %(request_headers)s::jsonb, %(method)s, %(max_redirects)s,
-        CASE WHEN %(needs_key)s::bool THEN gen_random_uuid() END
+        CASE WHEN %(needs_key)s::bool THEN gen_random_uuid() END,
+        %(batch_id)s::bigint
     FROM wanted
     ORDER BY dedupe_key, place
     ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING

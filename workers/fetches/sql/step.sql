@@ -2,7 +2,7 @@
 -- was set back, `not_before` and `due_since` are moved, too, if they were computed from the clock: the fetch was due
 -- already, or waits after an attempt, or for its robots.txt or a token. This includes held fetches, which may be queued
 -- again. Any other `not_before` is a time that web code has named, and stays. When `on_done` is called again is moved,
--- too, and so are the times of access tokens.
+-- too, and so are the times of access tokens. So is when a batch calls its task again.
 -- Returns one row: how many fetches were changed. Reads the whole table.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -27,5 +27,9 @@ WITH clock AS MATERIALIZED (
 ), renewed AS (
     UPDATE weir_fetches_accesstoken
     SET obtained_at = obtained_at + %(step)s, expires_at = expires_at + %(step)s, refresh_at = refresh_at + %(step)s
+), batches AS (
+    UPDATE weir_fetches_batch
+    SET on_done_again_at = on_done_again_at + %(step)s
+    WHERE on_done_again_at IS NOT NULL
 )
 SELECT (SELECT count(*) FROM changed) + (SELECT count(*) FROM called) AS changed

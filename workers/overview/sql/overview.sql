@@ -9,7 +9,7 @@
 -- `halted` sites have due fetches, and are paused until an operator resumes them; `halted_site` is one of these sites.
 -- Up to `few` of the stalled sites, of the halted ones, and of the kinds of e-mails that need somebody are named, those
 -- first whose fetches have waited longest, and of which there are most.
--- `uncalled` fetches have ended, and named a task that a worker did not know; most of them named `uncalled_task`.
+-- `uncalled` fetches and batches have ended, and named a task that a worker did not know; most of them `uncalled_task`.
 --
 -- clock   the database's time
 -- queued  queued fetches
@@ -24,7 +24,7 @@
 -- oldest  the fetch that has been due for longest
 -- stalled the heads that could have started
 -- halted  the sites whose heads start only if a person acts
--- uncalled fetches whose `on_done` is called again, because a worker did not know the task
+-- uncalled fetches and batches whose task is called again, because a worker did not know the task
 -- email   e-mails that are pending, claimed, sending or unknown
 -- newest  the newest e-mails, and whether they ended within an hour
 -- kinds_in_need  the kinds of the oldest e-mails that are unknown, and of those that have been due for longer than
@@ -134,10 +134,21 @@ WITH clock AS MATERIALIZED (
     ORDER BY due.not_before, due.id
     LIMIT 1
 ), uncalled AS MATERIALIZED (
-    SELECT on_done
-    FROM weir_fetches_fetch
-    WHERE on_done_again_at IS NOT NULL
-    ORDER BY on_done_again_at
+    (
+        SELECT on_done
+        FROM weir_fetches_fetch
+        WHERE on_done_again_at IS NOT NULL
+        ORDER BY on_done_again_at
+        LIMIT %(most)s + 1
+    )
+    UNION ALL
+    (
+        SELECT on_done
+        FROM weir_fetches_batch
+        WHERE on_done_again_at IS NOT NULL
+        ORDER BY on_done_again_at
+        LIMIT %(most)s + 1
+    )
     LIMIT %(most)s + 1
 ), email AS MATERIALIZED (
     (
