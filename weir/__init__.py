@@ -41,6 +41,12 @@ _PLACES = {
     "retry_failed_fetches": "weir.workers.fetches.retrying:retry_failed",
     "RetriedFetches": "weir.workers.fetches.retrying:Retried",
     "MoreFetchesThanExpected": "weir.workers.fetches.retrying",
+    "batch_counts": "weir.workers.fetches.batches.counts",
+    "cancel_batch": "weir.workers.fetches.cancelling",
+    "retry_batch": "weir.workers.fetches.retrying",
+    "BatchCounts": "weir.workers.fetches.batches.counts",
+    "CancelledBatch": "weir.workers.fetches.cancelling",
+    "UnknownBatch": "weir.workers.fetches.batches.counts",
     # --- Watches
     "Watch": "weir.workers.watches.models",
     "watch": "weir.workers.watches.watching",

@@ -37,7 +37,12 @@ from weir.ratelimit.throttle import throttle
 from weir.redis_link.calls import RedisUnreachable
 from weir.workers.claims import claim as claim_rows
 from weir.workers.claims import each_locked as each_locked_row
+from weir.workers.fetches.batches.counts import BatchCounts
+from weir.workers.fetches.batches.counts import UnknownBatch
+from weir.workers.fetches.batches.counts import batch_counts
+from weir.workers.fetches.cancelling import CancelledBatch
 from weir.workers.fetches.cancelling import cancel as cancel_fetch
+from weir.workers.fetches.cancelling import cancel_batch
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch
@@ -47,6 +52,7 @@ from weir.workers.fetches.reports.forecast import forecast as forecast_site
 from weir.workers.fetches.requested import RequestedFetches
 from weir.workers.fetches.retrying import MoreFetchesThanExpected
 from weir.workers.fetches.retrying import Retried as RetriedFetches
+from weir.workers.fetches.retrying import retry_batch
 from weir.workers.fetches.retrying import retry_failed as retry_failed_fetches
 from weir.workers.mail.addresses import CannotBeWritten as EmailCannotBeWritten
 from weir.workers.mail.bounces.reports import BounceReport
@@ -93,7 +99,9 @@ __all__ = [
     "APPS_NOTIFICATIONS",
     "APPS_OPS",
     "APPS_THROTTLE",
+    "BatchCounts",
     "BounceReport",
+    "CancelledBatch",
     "DEFAULT",
     "Email",
     "EmailAct",
@@ -117,11 +125,14 @@ __all__ = [
     "SitesLocked",
     "SlotReservation",
     "SlotTooFar",
+    "UnknownBatch",
     "UnknownEmailKind",
     "UnknownSite",
     "Watch",
     "athrottle",
     "back_off_site",
+    "batch_counts",
+    "cancel_batch",
     "cancel_fetch",
     "claim_rows",
     "confirm_slots",
@@ -154,6 +165,7 @@ __all__ = [
     "rest_site",
     "resume_emails",
     "resume_site",
+    "retry_batch",
     "retry_failed_fetches",
     "send_once",
     "set_rate",

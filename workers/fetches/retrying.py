@@ -1,7 +1,8 @@
 """Retrying: web code or an operator starts failed fetches again, as if they were new.
 
-    from weir import retry_failed_fetches
+    from weir import retry_batch, retry_failed_fetches
     retry_failed_fetches(Fetch.objects.failed().filter(status_code=503))
+    retry_batch("import-7")
 
 A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key. Everything that its attempts stored is
 deleted: it starts at its own URL, not where redirects led. Its `on_done` is called again when it ends again.
@@ -21,6 +22,7 @@ from weir.postgres.statements import Statement
 from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import allowed_by_settings
+from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
@@ -110,6 +112,14 @@ def retry_failed(
     for start in range(0, len(ids), BATCH):
         retried += _retry(ids[start : start + BATCH], note)
     return retried
+
+
+def retry_batch(name: str, *, limit: int | None = None, note: Note = None) -> Retried:
+    """Queue what failed of a batch again.
+
+    As `retry_failed` does, the oldest `limit` of them, or all. The batch ends anew. Raises UnknownBatch.
+    """
+    return retry_failed(Fetch.objects.filter(batch=id_of(name)), limit=limit, note=note)
 
 
 class RetriedFetches(NamedTuple):

@@ -19,7 +19,18 @@ from weir.workers.history.rollup import MARGIN_S, trail_s
 from weir.workers.schedule import tick_of
 
 MOST_POINTS: Final = 1_000
+MOST_FAILURES: Final = 5_000
 MOST_HOURS: Final = 366 * 24
+
+
+class FailureClass(NamedTuple):
+    """How many fetches failed for reasons of this class."""
+
+    reason: str
+    fetches: int
+
+
+BATCH_FAILURES = Statement("batch_failures", row=FailureClass, commits=False)
 
 
 class SitePoint(NamedTuple):
@@ -107,3 +118,8 @@ def _steps(hours: int, points: int) -> dict[str, object]:
     step = timedelta(minutes=-(-hours * 60 // points))
     # The first rollup after a minute is due rolls it up.
     return {"step": step, "points": points, "trail": trail_s() + tick_of(task_names.ROLL_UP) + MARGIN_S}
+
+
+def batch_failures(batch_id: int) -> list[FailureClass]:
+    """Return the classes of errors of the batch's failed fetches; of those that were asked for last, MOST_FAILURES."""
+    return BATCH_FAILURES(batch=batch_id, look=MOST_FAILURES)

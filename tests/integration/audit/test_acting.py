@@ -24,7 +24,7 @@ from weir.ratelimit.models import PAUSED_FOREVER, Site
 from weir.workers.audit import acting, retention
 from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door, Entry
-from weir.workers.fetches.actions import fetches, sites
+from weir.workers.fetches.actions import batches, fetches, sites
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.retrying import MoreFetchesThanExpected
@@ -114,6 +114,9 @@ def test_only_one_who_may(site: str) -> None:
         lambda: sites.ask_robots(stranger, []),
         lambda: fetches.cancel(stranger, 1),
         lambda: fetches.retry(stranger, Fetch.objects.all(), {}),
+        lambda: batches.cancel(stranger, 1),
+        lambda: batches.retry(stranger, 1),
+        lambda: batches.close(stranger, 1),
         lambda: watches.add(stranger, "https://a.example/", every=timedelta(hours=1)),
         lambda: watches.remove(stranger, 1),
         lambda: watches.pause(stranger, 1),

@@ -1,4 +1,4 @@
-"""The admin of fetches, robots.txt files and sites. It only shows them: pages, commands and the API change them."""
+"""The admin of fetches, batches, robots.txt files and sites. It only shows them."""
 
 from django.contrib import admin
 from django.core.paginator import Paginator
@@ -9,7 +9,7 @@ from django.utils.text import Truncator
 
 from weir.postgres.admin import ReadOnlyAdmin
 from weir.ratelimit.models import Site, held_state
-from weir.workers.fetches.models import Fetch, RobotsFile
+from weir.workers.fetches.models import Batch, Fetch, RobotsFile
 
 SHOWN = 100  # characters of a text in a list
 
@@ -37,7 +37,7 @@ class FetchAdmin(ReadOnlyAdmin[Fetch]):
     search_help_text = "the beginning of the URL"
     ordering = ("-pk",)
     list_select_related = ("site",)
-    raw_id_fields = ("site",)
+    raw_id_fields = ("site", "batch")
     sortable_by = ()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fetch]:
@@ -51,6 +51,28 @@ class FetchAdmin(ReadOnlyAdmin[Fetch]):
     @admin.display(description="error")
     def why(self, fetch: Fetch) -> str:
         return Truncator(fetch.error).chars(SHOWN)
+
+
+@admin.register(Batch)
+class BatchAdmin(ReadOnlyAdmin[Batch]):
+    """Lists the batches, the newest first. Their numbers are those of the last fold, some seconds old."""
+
+    list_display = (
+        "id",
+        "name",
+        "is_open",
+        "unfinished",
+        "done",
+        "failed",
+        "cancelled",
+        "created_at",
+        "ended_at",
+        "on_done_called_at",
+    )
+    search_fields = ("name__exact",)
+    search_help_text = "the name"
+    ordering = ("-pk",)
+    sortable_by = ()
 
 
 @admin.register(RobotsFile)

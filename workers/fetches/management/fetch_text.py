@@ -93,6 +93,7 @@ def details(way: FetchWay) -> dict[str, object]:
         "unchanged_from": fetch.unchanged_from,
         "incomplete": fetch.incomplete or None,
         "on_done": fetch.on_done or None,
+        "batch": fetch.batch or None,
         "correlation_id": fetch.correlation_id or None,
         "way": [
             {"what": step.kind, "at": step.at and step.at.isoformat(), "text": step.text, "expected": step.is_expected}
@@ -121,6 +122,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "redirects", chain or str(fetch.redirects or "")
     yield "what", own_request(is_robots=fetch.is_robots, token_client=fetch.token_client)
     yield "site", str(of["site"] or "")
+    yield "batch", fetch.batch
     yield "priority", str(of["priority"])
     yield "request headers", "; ".join(written_headers(fetch.request_headers or {}))
     yield "attempts", f"{of['attempts']} of {of['max_attempts']}"

@@ -79,6 +79,9 @@ class List(Subcommand):
             help="only those that ended until then, written as for --since",
         )
         parser.add_argument(
+            "--batch", type=utf8, metavar="NAME", help="only those of this batch, failed before done ones"
+        )
+        parser.add_argument(
             "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"the first N of them (default {LISTED})"
         )
         parser.add_argument("--after", metavar="CURSOR", help="go on where a list ended, which has told its cursor")

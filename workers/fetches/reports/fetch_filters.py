@@ -15,9 +15,10 @@ from weir.ratelimit import site_names
 from weir.ratelimit.models import PAUSED_FOREVER, Site
 from weir.ratelimit.sites import unknown_site
 from weir.workers import cursors
+from weir.workers.fetches.batches.counts import UnknownBatch, id_of
 from weir.workers.fetches.models import FINAL, FetchState
 
-NAMES = ("state", "site", "error", "status", "url", "since", "until")
+NAMES = ("state", "site", "error", "status", "url", "since", "until", "batch")
 LONGEST_TEXT = 8_000  # characters: the longest URL
 SMALLEST_STATUS, LARGEST_STATUS = 100, 999
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.ASCII | re.IGNORECASE)
@@ -43,6 +44,7 @@ class Filters:
     url_match: UrlMatch = UrlMatch.EXACT
     since: datetime | None = None  # the fetch ended between `since` and `until`
     until: datetime | None = None
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         if self.is_timed and not self.wanted:
@@ -69,6 +71,8 @@ class Filters:
             meant &= Q(status_code=self.status)
         if self.url:
             meant &= url_like(self.url, self.url_match)
+        if self.batch is not None:
+            meant &= Q(batch=self.batch)
         if self.is_timed:
             meant &= Q(finished_at__range=(self.since or EARLIEST, self.until or PAUSED_FOREVER))
         return meant
@@ -108,6 +112,7 @@ def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
         url_match=url_match,
         since=parse_moment("since", once["since"], now) if "since" in once else None,
         until=parse_moment("until", once["until"], now) if "until" in once else None,
+        batch=_batch(once["batch"]) if "batch" in once else None,
     )
 
 
@@ -136,6 +141,13 @@ def _site(host: str) -> int:
     if site is None:
         raise unknown_site(host)
     return site
+
+
+def _batch(name: str) -> int:
+    try:
+        return id_of(name)
+    except UnknownBatch as error:
+        raise ValueError(str(error)) from error
 
 
 def _url(text: str) -> tuple[str, UrlMatch]:

@@ -5,7 +5,7 @@
 
 1. The filters determine the indexes by which the list is read, one after the other: its ways. Held fetches come first,
    then queued ones, then those that ended, the last end first. Without filters, and with nothing but a part of URLs,
-   all fetches come, the newest first.
+   all fetches come, the newest first. Those of a batch come state by state, failed ones before done ones.
 2. Each way is read on from where the last page stopped (keyset). Its rows are compared with the filters that its index
    does not serve (sql/fetch_list.sql). A page ends after `most` matches, or after LOOKED_AT rows. It then has fewer
    than `most` fetches and says so, and its cursor goes on from there. Fewer rows are looked at if neighbours in the
@@ -39,6 +39,8 @@ LARGEST_ID: Final = 2**63 - 1
 LARGEST_PRIORITY: Final = 2**15
 LAST_CHARACTER: Final = "\U0010ffff"
 SCATTERED: Final = frozenset({"not done", "ended at site", "by URL"})  # ways whose rows may lie far apart
+OF_BATCH: Final = "batch "  # before the state: the ways by which the fetches of a batch are read
+STATES_OF_BATCH: Final = ("running", "reserved", "queued", "failed", "cancelled", "done")
 NOT_DONE: Final = frozenset({FetchState.FAILED.value, FetchState.CANCELLED.value})
 
 
@@ -127,7 +129,7 @@ class _Place:
 
 
 def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS) -> FetchPage:
-    """Return the fetches that meet the filters, from the cursor of the last page on. Reads only; at most five queries.
+    """Return the fetches that meet the filters, from the cursor of the last page on. Reads only; at most nine queries.
 
     Raises BadCursor, a ValueError.
     """
@@ -153,7 +155,8 @@ def count(filters: Filters) -> Count:
 def _read_on(filters: Filters, cursor: str | None, most: int) -> tuple[list[int], _Place | None, int]:
     """Return the ids of the next `most` fetches, the place after them (None: the end), and how many were looked at."""
     ways = _ways(filters)
-    look = LOOKED_AT if SCATTERED.isdisjoint(ways) else min(LOOKED_AT, LOOKED_AT_SCATTERED)
+    is_near = SCATTERED.isdisjoint(ways) and filters.batch is None
+    look = LOOKED_AT if is_near else min(LOOKED_AT, LOOKED_AT_SCATTERED)
     place = _read(cursor, ways) if cursor else _start(ways[0]) if ways else None
     planner.in_index_order(sorts_equals="ended" in ways)
     found: list[int] = []
@@ -180,6 +183,8 @@ def _ways(filters: Filters) -> list[str]:
     held = ["held"] if states & set(HELD) else []
     if filters.url and filters.url_match is not UrlMatch.PART:
         return [*held, *(["by URL"] if states - set(HELD) else [])]
+    if filters.batch is not None:
+        return [f"{OF_BATCH}{state}" for state in STATES_OF_BATCH if state in states]
     if filters == Filters(url=filters.url, url_match=filters.url_match):
         return ["newest"]
     queued = ["queued" if filters.site is None else "queue"] if FetchState.QUEUED in states else []
@@ -193,8 +198,11 @@ def _ways(filters: Filters) -> list[str]:
 
 def _parameters(filters: Filters, place: _Place, look: int, most: int) -> dict[str, Any]:
     lowest = filters.url[:URL_KEY]
+    is_of_batch = place.way.startswith(OF_BATCH)
     return {
-        "way": place.way,
+        "way": OF_BATCH.strip() if is_of_batch else place.way,
+        "of_state": place.way.removeprefix(OF_BATCH) if is_of_batch else "",
+        "batch": filters.batch,
         "id": place.id,
         "finished_at": place.finished_at,
         "priority": place.priority,
@@ -260,6 +268,8 @@ def _read(cursor: str, ways: Sequence[str]) -> _Place:
             case ["queued" as way, int(id_), str(moment)] if way in ways:
                 return _Place(way=way, id=id_, created_at=datetime.fromisoformat(moment))
             case ["newest" | "held" as way, int(id_)] if way in ways:
+                return _Place(way=way, id=id_)
+            case [str(way), int(id_)] if way.startswith(OF_BATCH) and way in ways:
                 return _Place(way=way, id=id_)
     except ValueError as error:  # the cursor has a wrong time, or a text that cannot be encoded
         raise cursors.BadCursor from error

@@ -56,6 +56,8 @@ class FetchOnItsWay(NamedTuple):
     incomplete: str
     correlation_id: str
     claimed_by: str
+    batch: str
+    batch_id: int | None
     slot_at: datetime | None
     reserved_at: datetime | None
     claimed_at: datetime | None

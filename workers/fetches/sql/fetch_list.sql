@@ -15,6 +15,7 @@
 -- ended          fetches that ended, the last end first
 -- not done       fetches that failed or were cancelled, the last end first
 -- ended at site  fetches that ended at a site, the last end first
+-- batch          fetches of a batch that are in one state, the newest first
 -- by URL         fetches that are not held and whose URL begins with a text, by URL, from the last to the first
 SELECT id, finished_at, priority, not_before, created_at, url_key, place, matches
 FROM (
@@ -33,7 +34,8 @@ FROM (
                 WHEN right(%(error)s, 1) = '*' THEN starts_with(lower(error), lower(rtrim(%(error)s, '*')))
                 ELSE strpos(lower(error), lower(%(error)s)) > 0
             END
-            AND (%(status)s::int IS NULL OR coalesce(status_code = %(status)s::int, false)) AS matches
+            AND (%(status)s::int IS NULL OR coalesce(status_code = %(status)s::int, false))
+            AND (%(batch)s::bigint IS NULL OR coalesce(batch_id = %(batch)s::bigint, false)) AS matches
     FROM (
         (
             SELECT *
@@ -157,6 +159,16 @@ FROM (
                 )
             ) AS ended_at_site
             ORDER BY finished_at DESC, id DESC
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM weir_fetches_fetch
+            WHERE %(way)s = 'batch' AND batch_id IS NOT NULL
+                AND (batch_id, state, id) < (%(batch)s, %(of_state)s, %(id)s)
+                AND (batch_id, state, id) > (%(batch)s, %(of_state)s, 0)
+            ORDER BY batch_id DESC, state DESC, id DESC
             LIMIT %(look)s
         )
         UNION ALL

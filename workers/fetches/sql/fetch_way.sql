@@ -7,6 +7,7 @@ SELECT
     octet_length(request.content) AS request_body_bytes, status_code, job.error, request_headers, job.headers, is_robots, token_client, job.created_at, not_before, due_since, started_at,
     job.finished_at, lateness_ms, elapsed_ms, on_done, on_done_called_at, on_done_again_at,
     unchanged_from_id AS unchanged_from, incomplete, correlation_id, coalesce(process.name, '') AS claimed_by,
+    coalesce(batch.name, '') AS batch, job.batch_id,
     slot.start_time AS slot_at, slot.reserved_at, first.claimed_at,
     octet_length(body.content) AS body_bytes, substring(body.content FROM 1 FOR %(most)s::int) AS body, now
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
@@ -22,6 +23,7 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS first ON true
 LEFT JOIN LATERAL (SELECT name FROM weir_processes_process WHERE id = job.claimed_by OFFSET 0) AS process ON true
+LEFT JOIN LATERAL (SELECT name FROM weir_fetches_batch WHERE id = job.batch_id OFFSET 0) AS batch ON true
 LEFT JOIN LATERAL (SELECT content FROM weir_fetches_requestbody WHERE fetch_id = job.id OFFSET 0) AS request ON true
 LEFT JOIN LATERAL (
     SELECT content FROM weir_fetches_fetchbody WHERE fetch_id = coalesce(job.unchanged_from_id, job.id) OFFSET 0

@@ -15,6 +15,7 @@ from weir.workers.audit import acting, said
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, row_id, utf8
 from weir.workers.fetches.actions import fetches as actions
+from weir.workers.fetches.batches.counts import UnknownBatch, id_of
 from weir.workers.fetches.management import fetch_text
 from weir.workers.fetches.management.listing import List
 from weir.workers.fetches.models import ACTIVE, Fetch
@@ -23,7 +24,7 @@ from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
 from weir.workers.fetches.reports.why import why
 
-FILTERS = ("site", "status", "error", "since")
+FILTERS = ("site", "status", "error", "since", "batch")
 
 
 class Show(Subcommand):
@@ -90,7 +91,9 @@ class Retry(Subcommand):
         if named and (limit or options["all"] or any(value is not None for value in filters.values())):
             raise ValueError("Give IDs, or say which fetches are meant: not both.")
         if not (named or options["all"] or any(filters.values())):
-            raise ValueError("Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch.")
+            raise ValueError(
+                "Say which: IDs, --site, --status, --error, --since, --batch; or --all for every failed fetch."
+            )
         meant = Q(pk__in=named) if named else _filtered(**filters)
         if options["dry_run"]:
             return _would_retry(Fetch.objects.filter(meant), limit)
@@ -144,7 +147,7 @@ class Cancel(Subcommand):
 class Command(ActionCommand):
     help = "List and show fetches, say why one waits, queue failed ones again, or take back what has not started."
     actions = (List(), Show(), Why(), Retry(), Cancel())
-    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch, acting.ActRefused)
+    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch, UnknownBatch, acting.ActRefused)
 
 
 def _would_retry(meant: QuerySet[Fetch], limit: int | None) -> Result:
@@ -167,9 +170,12 @@ def _add_filters(parser: CommandParser) -> None:
     parser.add_argument(
         "--since", type=duration, metavar="2h", help="only those that ended within this time: 90s, 10m, 2h, 1d"
     )
+    parser.add_argument("--batch", type=utf8, metavar="NAME", help="only those of this batch")
 
 
-def _filtered(*, site: str | None, status: int | None, error: str | None, since: timedelta | None) -> Q:
+def _filtered(
+    *, site: str | None, status: int | None, error: str | None, since: timedelta | None, batch: str | None
+) -> Q:
     """Return the condition that a fetch meets all given filters."""
     meant = Q()
     if site:
@@ -180,6 +186,8 @@ def _filtered(*, site: str | None, status: int | None, error: str | None, since:
         meant &= error_like(error)
     if since:
         meant &= Q(finished_at__gte=Now() - since)
+    if batch:
+        meant &= Q(batch=id_of(batch))
     return meant
 
 
