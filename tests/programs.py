@@ -17,6 +17,7 @@ from weir.notifications import inbox
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit import acting
+from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile
 from weir.workers.mail.models import Email
@@ -80,6 +81,7 @@ class World:
     email: int
     notification: int
     watch: int
+    batch: int
 
     def examples(self) -> dict[str, Example]:
         """Return a valid request to each operation, by the operation's id."""
@@ -100,6 +102,9 @@ class World:
             "get_fetch_body": _get(f"/fetches/{self.done}/body"),
             "cancel_fetch": _act("DELETE", f"/fetches/{self.queued}", 204),
             "retry_fetches": _act("POST", "/fetch-retries", 200, retry),
+            "list_batches": _get("/batches?state=running"),
+            "get_batch": _get(f"/batches/{self.batch}"),
+            "cancel_batch": _act("DELETE", f"/batches/{self.batch}?why=gone", 200),
             "post_watches": _get("/watches", method="POST", body={"urls": [f"https://{HOST}/new"], "every_s": 3_600}),
             "list_watches": _get("/watches?state=failing"),
             "get_watch": _get(f"/watches/{self.watch}"),
@@ -142,8 +147,10 @@ def seed() -> World:
     site = Site.objects.get(name=HOST)
     RobotsFile.objects.update_or_create(origin=f"https://{HOST}", defaults={"site": site, **known})
     watched = watch(f"https://{HOST}/watched", every=timedelta(hours=1))
+    request_fetch(f"https://{HOST}/of-a-batch", batch="import-7")
     notification = inbox.notify(USER, "news", "Hello")
-    return World(queued.pk, done.pk, failed.pk, _unknown_email(), notification.pk, watched.pk)
+    batch = id_of("import-7")
+    return World(queued.pk, done.pk, failed.pk, _unknown_email(), notification.pk, watched.pk, batch)
 
 
 def _unknown_email() -> int:
@@ -166,4 +173,4 @@ def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping
 
 # Their ids, which are those of the document (test_each_operation_has_an_example). Making the document takes a quarter
 # of a second, for which every process that collects tests would wait.
-OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0).examples())
+OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0).examples())

@@ -14,13 +14,14 @@ from weir.api.access import CHALLENGE, NEEDED
 from weir.api.http import problems
 from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Problem, ProblemKind
-from weir.api.operations import emails, fetches, notifications, retries, sites, status, watches
+from weir.api.operations import batches, emails, fetches, notifications, retries, sites, status, watches
 from weir.logs.loggers import get_logger
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import SiteBusy
 from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.redis_link.calls import RedisUnreachable
 from weir.workers.audit import acting
+from weir.workers.fetches.batches.counts import UnknownBatch
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.watches.listing import UnknownWatch
 
@@ -43,6 +44,7 @@ REFUSED: Final[dict[type[Exception], ProblemKind]] = {
     InvalidSiteName: problems.INVALID,
     UnknownKind: problems.NOT_FOUND,
     UnknownWatch: problems.NOT_FOUND,
+    UnknownBatch: problems.NOT_FOUND,
 }
 
 
@@ -63,7 +65,7 @@ api = Api(
     parser=StrictParser(),
     docs=Swagger({"persistAuthorization": False}),
 )
-for module in (fetches, retries, watches, sites, emails, notifications, status):
+for module in (fetches, retries, batches, watches, sites, emails, notifications, status):
     api.add_router(PREFIX, module.router)
 
 

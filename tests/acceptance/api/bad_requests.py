@@ -33,7 +33,7 @@ class Bad:
 def all_of(world: World) -> list[Bad]:
     """Return all bad requests, in this world."""
     found = [*_unreadable(), *_wrong_fetches(), *_wrong_headers(), *_wrong_paths(), *_wrong_queries()]
-    found += _wrong_watches()
+    found += [*_wrong_watches(), *_wrong_batches()]
     return [*found, *_wrong_sites(), *_wrong_emails(world), *_wrong_notifications(world), *_wrong_retries()]
 
 
@@ -303,6 +303,25 @@ def _wrong_watches() -> Iterator[Bad]:
     yield _get("a watch of a word", "/watches/new")
     yield _get("watches in no state", "/watches?state=asleep")
     yield _get("watches after nonsense", "/watches?after=nonsense")
+
+
+def _wrong_batches() -> Iterator[Bad]:
+    for body in (
+        {"urls": [], "more_to_come": True},
+        {"urls": [URL], "more_to_come": True},
+        {"urls": [URL], "batch": ""},
+        {"urls": [URL], "batch": "a\nb"},
+        {"urls": [URL], "batch": "x" * 201},
+        {"urls": [URL], "batch": 7},
+        {"urls": [URL], "batch": "b", "on_batch_done": "shop.tasks.imported"},
+    ):
+        yield _post(f"batch {body}"[:60], "/fetches", body)
+    yield _get("a batch that there is not", "/batches/999999", "not-found", 404)
+    yield _get("the end of a batch that there is not", "/batches/999999", "not-found", 404, method="DELETE")
+    yield _get("a batch of a word", "/batches/new")
+    yield _get("batches in no state", "/batches?state=asleep")
+    yield _get("batches after nonsense", "/batches?after=nonsense")
+    yield _get("fetches of a batch that there is not", "/fetches?batch=gone")
 
 
 def _wrong_retries() -> Iterator[Bad]:

@@ -43,6 +43,7 @@ from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.workers.cursors import BadCursor
 from weir.workers.fetches.actions import fetches
+from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.methods import SAFE
 from weir.workers.fetches.models import FINAL, Fetch
@@ -58,6 +59,7 @@ BINARY: Final = "application/octet-stream"
 LONGEST_RETRY_S: Final = 3_600
 MOST_HEADERS: Final = 100
 MOST_WITH_BODY: Final = 10
+OF_PROGRAMS: Final = "api:"  # how the names of their batches begin, and the keys of their watches
 
 
 @operation(
@@ -77,6 +79,7 @@ def post_fetches(request: HttpRequest, wanted: NewFetches, idempotency_key: str 
 
     def ask() -> tuple[int, AcceptedFetches]:
         options = wanted.model_dump(exclude={"urls", "json_"}) | {"json": wanted.json_}
+        options["batch"] = _batch(request, wanted)
         options["body"] = None if wanted.body is None else wanted.body.encode()
         has_body = any(options[name] is not None for name in ("body", "json", "form"))
         if has_body and len(wanted.urls) > MOST_WITH_BODY:
@@ -87,7 +90,8 @@ def post_fetches(request: HttpRequest, wanted: NewFetches, idempotency_key: str 
             raise Problem(NOT_PERMITTED, f"A {wanted.method} needs the scope {scopes.SEND_FETCHES}, too.")
         with refused(BUSY, SitesLocked), refused(INVALID, ValueError, TypeError):
             found = request_fetches(wanted.urls, **options)
-        return 202, AcceptedFetches.model_construct(fetches=[_accepted(fetch) for fetch in found])
+        batch = id_of(options["batch"]) if options["batch"] else None
+        return 202, AcceptedFetches.model_construct(fetches=[_accepted(fetch) for fetch in found], batch=batch)
 
     return once(request, idempotency_key, ask)
 
@@ -180,6 +184,13 @@ def _texts(value: Any) -> list[str]:  # noqa: ANN401  of any field
     if isinstance(value, list):
         return value
     return [] if value is None else [str(value)]
+
+
+def _batch(request: HttpRequest, wanted: NewFetches) -> str | None:
+    """Return the whole name of the batch: no program adds to the batches of others. Raises Problem."""
+    if not wanted.urls and wanted.batch is None:
+        raise Problem(INVALID, "urls must be at least one, or close a batch.")
+    return None if wanted.batch is None else f"{OF_PROGRAMS}{actor(request).name} {wanted.batch}"
 
 
 def _accepted(fetch: Fetch) -> AcceptedFetch:

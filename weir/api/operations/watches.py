@@ -1,13 +1,14 @@
 """Operations on watches: have URLs fetched again and again, see what came of it, and end it."""
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from weir.api.access import actor
 from weir.api.http.problems import INVALID, NOT_FOUND, READ_ONLY, Problem
+from weir.api.operations.fetches import OF_PROGRAMS
 from weir.api.operations.operation import operation, refused
 from weir.api.schemas.sites import WhyQuery
 from weir.api.schemas.values import Id
@@ -21,7 +22,6 @@ from weir.workers.watches.models import Watch as Row
 from weir.workers.watches.watching import hash_of, watch_many
 
 router = Router(tags=["watches"])
-OF_PROGRAMS: Final = "api:"  # how the keys of their watches begin
 
 
 @operation(router, "POST", "/watches", scope=scopes.ADD_WATCHES, answers={200: NewWatchesAnswer})

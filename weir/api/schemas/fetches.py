@@ -10,6 +10,7 @@ from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Dig
 from weir.conf.texts.request_headers import MOST_HEADERS
 from weir.workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
 from weir.workers.fetches.methods import MOST_REDIRECTS, USUAL_REDIRECTS
+from weir.workers.fetches.models import LONGEST_BATCH_NAME
 from weir.workers.fetches.reports.fetch_list import ROWS
 from weir.workers.fetches.targets import MAX_LENGTH
 
@@ -24,13 +25,14 @@ RequestHeaders = Annotated[
     Field(max_length=MOST_HEADERS, description="headers of the requests, by name; they name no secrets"),
 ]
 
+BatchName = Annotated[Text, Field(max_length=LONGEST_BATCH_NAME)]
 Incomplete = Annotated[str, Field(description="why the body is not whole, or not what its headers say")]
 
 
 class NewFetches(Body):
     """URLs that are wanted, and how."""
 
-    urls: Annotated[list[Url], Field(min_length=1, max_length=MOST_URLS)]
+    urls: Annotated[list[Url], Field(max_length=MOST_URLS, description="at least one, unless it closes a batch")]
     priority: Annotated[
         Count, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="higher goes first within a site")
     ] = 0
@@ -51,6 +53,11 @@ class NewFetches(Body):
         USUAL_REDIRECTS
     )
     dedupe: Annotated[Flag, Field(description="a URL that has an unfinished fetch like this gets that one")] = False
+    batch: Annotated[
+        BatchName | None,
+        Field(min_length=1, description="the batch that the fetches join; `api:` and the token's name go before it"),
+    ] = None
+    more_to_come: Annotated[Flag, Field(description="the batch ends only after a request for it without this")] = False
 
 
 class AcceptedFetch(Answer):
@@ -67,6 +74,7 @@ class AcceptedFetches(Answer):
     """The fetches, in the order of the URLs."""
 
     fetches: list[AcceptedFetch]
+    batch: Annotated[int | None, Field(description="the id of their batch")] = None
 
 
 class ListedFetch(Answer):
@@ -109,6 +117,7 @@ class FetchQuery(Body):
     url: Annotated[str, Field(max_length=MAX_LENGTH, description=URL_FILTER)] = ""
     since: Annotated[str, Field(max_length=50, description="ended since: a time, or how long ago, such as 2h")] = ""
     until: Annotated[str, Field(max_length=50, description="ended until, written as `since`")] = ""
+    batch: Annotated[str, Field(max_length=LONGEST_BATCH_NAME, description="the whole name of their batch")] = ""
 
 
 class FetchListQuery(FetchQuery):
@@ -157,6 +166,8 @@ class FetchDetails(Answer):
     lateness_ms: float | None
     elapsed_ms: float | None
     on_done: str
+    batch: str
+    batch_id: int | None
     unchanged_from: int | None
     incomplete: Incomplete
     correlation_id: str
@@ -194,6 +205,7 @@ class RetryFilter(Body):
     url: Annotated[Text, Field(max_length=MAX_LENGTH, description=URL_FILTER)] = ""
     since: Annotated[Text, Field(max_length=50)] = ""
     until: Annotated[Text, Field(max_length=50)] = ""
+    batch: BatchName = ""
 
 
 class Retry(Body):
