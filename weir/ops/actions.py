@@ -14,21 +14,12 @@ from django.utils import timezone
 
 from weir.notifications import actions as unread
 from weir.notifications import user_keys
+from weir.ops import forms
 from weir.ops.filters import Chosen
-from weir.ops.forms import (
-    ListAddress,
-    PauseSite,
-    Reason,
-    Reconcile,
-    Redirect,
-    RetryFailed,
-    SeenDecision,
-    SeenReason,
-    SetSite,
-)
+from weir.ops.forms import Reason, Redirect, SeenDecision, SeenReason
 from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
-from weir.workers.fetches.actions import fetches, sites
+from weir.workers.fetches.actions import batches, fetches, sites
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.mail import suppression
@@ -96,14 +87,14 @@ SITE: Final = {
         title="Change settings",
         explains="It holds immediately, in all processes.",
         action=sites.SET,
-        form=SetSite,
+        form=forms.SetSite,
         do=_set,
     ),
     "pause": Deed(
         title="Pause",
         explains="Nothing starts there; what is in flight ends.",
         action=sites.PAUSE,
-        form=PauseSite,
+        form=forms.PauseSite,
         do=lambda actor, host, values: sites.pause(
             actor, host, values["duration"], why=values["why"], seen=values["seen"]
         ),
@@ -138,6 +129,27 @@ FETCH: Final = {
     ),
 }
 
+MOST_OF_BATCH: Final = 20_000  # fetches that one act changes: some seconds
+BATCH: Final = {
+    "cancel": Deed(
+        title="Cancel",
+        explains=f"What has not started is taken back, up to {MOST_OF_BATCH:,} fetches; what is in flight ends.",
+        action=batches.CANCEL,
+        do=lambda actor, batch_id, values: batches.cancel(actor, batch_id, why=values["why"], limit=MOST_OF_BATCH),
+    ),
+    "retry": Deed(
+        title="Retry what failed",
+        explains=f"Up to {MOST_OF_BATCH:,} failed fetches begin again, as if they were new, and the batch ends anew.",
+        action=batches.RETRY,
+        do=lambda actor, batch_id, values: batches.retry(actor, batch_id, why=values["why"], limit=MOST_OF_BATCH),
+    ),
+    "close": Deed(
+        title="Close",
+        explains="Nothing more is to come: it ends when nothing of it is left.",
+        action=batches.CLOSE,
+        do=lambda actor, batch_id, values: batches.close(actor, batch_id, why=values["why"]),
+    ),
+}
 WATCH: Final = {
     "pause": Deed(
         title="Pause",
@@ -163,7 +175,7 @@ FETCHES: Final = {
         title="Retry",
         explains="All failed fetches that the filters of the list name begin again, as if they were new.",
         action=fetches.RETRY,
-        form=RetryFailed,
+        form=forms.RetryFailed,
         do=_retry_failed,
     ),
 }
@@ -225,14 +237,14 @@ RECIPIENT: Final = {
         title="Suppress the recipient",
         explains="Nothing is sent to the address from now on: it is put on the suppression list.",
         action=addresses.SUPPRESS,
-        form=ListAddress,
+        form=forms.ListAddress,
         do=_suppress,
     ),
     "release": Deed(
         title="Release the recipient",
         explains="The address is taken off the suppression list. What was not sent meanwhile stays unsent.",
         action=addresses.RELEASE,
-        form=ListAddress,
+        form=forms.ListAddress,
         do=_release,
     ),
 }
@@ -259,7 +271,7 @@ UNREAD: Final = {
         title="Reconcile",
         explains="The user's number is compared with the rows, and repaired.",
         action=unread.RECONCILE,
-        form=Reconcile,
+        form=forms.Reconcile,
         do=lambda actor, _all, values: unread.reconcile_user(actor, user_keys.clean(values["user"]), why=values["why"]),
         unchanged="The number equals the rows: nothing was changed.",
     ),
@@ -268,6 +280,7 @@ OF: Final[Mapping[str, Mapping[str, Deed]]] = {
     "site": SITE,
     "fetch": FETCH,
     "fetches": FETCHES,
+    "batch": BATCH,
     "watch": WATCH,
     "email": EMAIL | RECIPIENT,
     "kind": KIND,

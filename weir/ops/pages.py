@@ -47,6 +47,7 @@ PAGES: Final = (
     ("weir_ops:overview", "Overview"),
     ("weir_ops:sites", "Sites"),
     ("weir_ops:fetches", "Fetches"),
+    ("weir_ops:batches", "Batches"),
     ("weir_ops:watches", "Watches"),
     ("weir_ops:unread", "Unread"),
     ("weir_ops:emails", "E-mails"),

@@ -6,7 +6,20 @@ Include them where you like: `path("weir/", include("weir.ops.urls"))`. They are
 from django.urls import path, re_path
 
 from weir.ops.metrics.views import metrics
-from weir.ops.views import acting, audit, emails, exports, fetches, overview, previews, search, sites, unread, watches
+from weir.ops.views import (
+    acting,
+    audit,
+    batches,
+    emails,
+    exports,
+    fetches,
+    overview,
+    previews,
+    search,
+    sites,
+    unread,
+    watches,
+)
 from weir.postgres.own_commits import leave_commits_to
 
 app_name = "weir_ops"
@@ -16,6 +29,8 @@ urlpatterns = [
     path("sites/<str:name>/", sites.show, name="site"),
     path("fetches/", fetches.show_list, name="fetches"),
     path("fetches/<int:fetch_id>/", fetches.show, name="fetch"),
+    path("batches/", batches.show_list, name="batches"),
+    path("batches/<int:batch_id>/", batches.show, name="batch"),
     path("watches/", watches.show_list, name="watches"),
     path("watches/<int:watch_id>/", watches.show, name="watch"),
     path("unread/", unread.show, name="unread"),
@@ -26,12 +41,17 @@ urlpatterns = [
     path("search/", search.show, name="search"),
     path("sites/<str:target>/<slug:what>/", acting.site, name="site-act"),
     path("fetches/<int:target>/<slug:what>/", acting.fetch, name="fetch-act"),
+    path("batches/<int:target>/<slug:what>/", acting.batch, name="batch-act"),
     path("watches/<int:target>/<slug:what>/", acting.watch, name="watch-act"),
     path("emails/<int:target>/<slug:what>/", acting.email, name="email-act"),
     path("emails/kinds/<path:target>/<slug:what>/", acting.kind, name="kind-act"),
     path("fetches/<slug:what>/", acting.fetches, name="fetches-act"),
     path("unread/<slug:what>/", acting.unread, name="unread-act"),
-    re_path(r"^(?P<of>fetches|watches|sites|emails|audit)/export\.(?P<form>csv|jsonl)$", exports.export, name="export"),
+    re_path(
+        r"^(?P<of>fetches|batches|watches|sites|emails|audit)/export\.(?P<form>csv|jsonl)$",
+        exports.export,
+        name="export",
+    ),
     path("metrics", metrics),
 ]
 leave_commits_to(urlpatterns)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Door, Entry
-from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile, RobotsState
+from weir.workers.fetches.models import Batch, Fetch, FetchBody, FetchState, RobotsFile, RobotsState
 from weir.workers.mail.models import Email, PausedKind, RelayHold, Rendering
 from weir.workers.processes.models import Process
 from weir.workers.watches.models import Watch
@@ -35,6 +35,7 @@ class Rows(NamedTuple):
     email: int
     rendered: int
     watch: int
+    batch: int
 
 
 def write() -> Rows:
@@ -49,7 +50,7 @@ def write() -> Rows:
     RelayHold.objects.create(relay=MARKUP, reason=LONG)
     Process.objects.create(kind="fetcher", name=LONG[:300], host=MARKUP, pid=1, version=MARKUP[:50])
     _write_entries()
-    return Rows(queued, failed, done, *_write_emails(), _write_watches())
+    return Rows(queued, failed, done, *_write_emails(), _write_watches(), _write_batches(queued))
 
 
 def _write_robots(sites: list[Site]) -> None:
@@ -92,6 +93,14 @@ def _write_entries() -> None:
         Entry(actor=MARKUP, door=Door.API, action="sites.set", target=LONG[:300], why=why, before=state, after=state)
         for why in (LONG, *[SHORTER] * MORE, LONG)
     )
+
+
+def _write_batches(queued: int) -> int:
+    first, *_ = Batch.objects.bulk_create(
+        Batch(name=f"{number}{MARKUP}"[:200], on_done=MARKUP[:200], is_open=True, failed=17) for number in range(MORE)
+    )
+    Fetch.objects.filter(pk=queued).update(batch=first)
+    return first.pk
 
 
 def _write_watches() -> int:

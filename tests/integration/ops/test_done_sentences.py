@@ -94,6 +94,16 @@ def a_wrong_number() -> str:
     return "17"
 
 
+def a_batch() -> str:
+    return str(request_fetch(f"https://{HOST}/", batch="import-7", more_to_come=True).batch_id)
+
+
+def a_failed_batch() -> str:
+    found = a_batch()
+    Fetch.objects.update(state="failed", error="lost", finished_at=Now())
+    return found
+
+
 def a_watch() -> str:
     return str(watch(f"https://{HOST}/", every=timedelta(hours=1)).pk)
 
@@ -156,6 +166,9 @@ CASES = (
     Case("/emails/{}/release/", a_listed_recipient, {}, f"release the recipient, {HASHES[0]} (suppressed: yes → no)"),
     Case("/emails/kinds/{}/pause/", lambda: "order.shipped", {}, "pause, {} (who: ada; why: <b> & co.)"),
     Case("/emails/kinds/{}/resume/", a_paused_kind, {}, "resume, {}"),
+    Case("/batches/{}/cancel/", a_batch, {}, "cancel, batch {} (cancelled: 1)"),
+    Case("/batches/{}/retry/", a_failed_batch, {}, "retry what failed, batch {} (queued: 1)"),
+    Case("/batches/{}/close/", a_batch, {}, "close, batch {} (open: yes → no)"),
     Case("/watches/{}/pause/", a_watch, {}, "pause, watch {} (paused: no → yes)"),
     Case("/watches/{}/resume/", a_paused_watch, {}, "resume, watch {} (paused: yes → no)"),
     Case("/watches/{}/remove/", a_watch, {}, "remove, watch {}"),

@@ -39,6 +39,11 @@ def pages() -> dict[str, set[str]]:
     )
     PausedKind.objects.create(kind="note", who="eve", why="Why not?")
     site, email = f"/sites/{HOST}/", f"/emails/{Email.objects.get().pk}/"
+    fetch = request_fetch(f"http://{HOST}/4", batch="import-7", more_to_come=True)
+    batch = f"/batches/{fetch.batch_id}/"
+    Fetch.objects.filter(pk=request_fetch(f"http://{HOST}/5", batch="import-7", more_to_come=True).pk).update(
+        state="failed", error="lost", finished_at=Now()
+    )
     watched = f"/watches/{watch(f'http://{HOST}/3', every=timedelta(days=1)).pk}/"
     return {
         "/": {f"{site}resume/"},
@@ -46,6 +51,7 @@ def pages() -> dict[str, set[str]]:
         f"/fetches/{queued.pk}/": {f"/fetches/{queued.pk}/cancel/"},
         f"/fetches/{failed.pk}/": {f"/fetches/{failed.pk}/retry/"},
         "/fetches/": {"/fetches/retry/"},
+        batch: {f"{batch}{act}/" for act in ("cancel", "retry", "close")},
         watched: {f"{watched}pause/", f"{watched}remove/"},
         "/unread/": {"/unread/reconcile/"},
         "/emails/": {"/emails/kinds/order.shipped/pause/"},

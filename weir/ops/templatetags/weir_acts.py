@@ -25,10 +25,11 @@ register = template.Library()
 KEPT_BACK: Final = "kept_back"  # in the context: the titles of acts that are not offered, by the reason
 _NUMBERED: Final[Mapping[str, str]] = {
     "fetch": "weir_ops:fetch",
+    "batch": "weir_ops:batch",
     "watch": "weir_ops:watch",
     "e-mail": "weir_ops:email",
 }
-_NUMBER: Final = re.compile(r"(fetch|watch|e-mail) (\d{1,18})", re.ASCII)
+_NUMBER: Final = re.compile(r"(fetch|batch|watch|e-mail) (\d{1,18})", re.ASCII)
 
 
 @register.simple_tag(takes_context=True)

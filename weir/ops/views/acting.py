@@ -26,12 +26,22 @@ from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door
 from weir.workers.fetches.actions import fetches as actions_of_fetches
 from weir.workers.fetches.actions import sites
+from weir.workers.fetches.batches.counts import UnknownBatch
 from weir.workers.mail.actions import emails, kinds
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.mail.models import Email
 from weir.workers.watches.listing import UnknownWatch
 
-REFUSALS: Final = (acting.ActRefused, ValueError, UnknownSite, SiteBusy, UnknownKind, UnknownWatch, Email.DoesNotExist)
+REFUSALS: Final = (
+    acting.ActRefused,
+    ValueError,
+    UnknownBatch,
+    UnknownSite,
+    SiteBusy,
+    UnknownKind,
+    UnknownWatch,
+    Email.DoesNotExist,
+)
 LONGEST_COUNT_S: Final = 1.0
 # The version that the actor has seen: in a link to a form that of the page, in the form that of the form.
 SEEN: Final = "seen"
@@ -170,6 +180,7 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
 
 site = _acts(actions.OF["site"], _to_page("weir_ops:site"), _of_site)
 fetch = _acts(actions.OF["fetch"], _to_page("weir_ops:fetch"))
+batch = _acts(actions.OF["batch"], _to_page("weir_ops:batch"))
 watch = _acts(actions.OF["watch"], _to_list("weir_ops:watches"))
 email = _acts(actions.OF["email"], _to_page("weir_ops:email"), _of_email, _facts_of_email)
 kind = _acts(actions.OF["kind"], _to_list("weir_ops:emails"), _of_kind)

@@ -24,12 +24,13 @@ from django.utils import timezone
 from weir.ops import pages
 from weir.ops.filters import Chosen
 from weir.ops.snapshots import look
-from weir.ops.views import audit, emails, fetches, sites, watches
+from weir.ops.views import audit, batches, emails, fetches, sites, watches
 from weir.postgres import planner
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
 from weir.workers.audit import listing as entries
 from weir.workers.fetches.management import fetch_text, site_text
+from weir.workers.fetches.reports import batches as batch_report
 from weir.workers.fetches.reports import fetch_filters, fetch_list, site_list
 from weir.workers.mail.management import email_text
 from weir.workers.mail.reports import listing
@@ -76,6 +77,14 @@ def _sites(chosen: Chosen) -> Read:
     return read
 
 
+def _batches(chosen: Chosen) -> Read:
+    def read(cursor: str) -> Part:
+        page = batches.wanted(chosen, cursor)
+        return [batch_report.as_data(batch) for batch in page.batches], page.next or ""
+
+    return read
+
+
 def _watches(chosen: Chosen) -> Read:
     filters = watches.wanted(chosen)
 
@@ -110,6 +119,7 @@ def _entries(chosen: Chosen) -> Read:
 # The columns are those of `list --json`: as_data, or status_data, of each list.
 LISTS: Final = {
     "fetches": (fetches.FILTERS, _fetches),
+    "batches": (batches.FILTERS, _batches),
     "watches": (watches.FILTERS, _watches),
     "sites": (sites.FILTERS, _sites),
     "emails": (emails.FILTERS, _emails),

@@ -27,6 +27,7 @@ FILTERS = PageFilters(
     Text(name="url", label="URL or part, * at its end: begins", longest=fetch_filters.LONGEST_TEXT),
     Text(name="since", label="Ended since"),
     Text(name="until", label="Ended until"),
+    Text(name="batch", label="Batch"),
 )
 
 
