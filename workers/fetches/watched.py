@@ -35,8 +35,21 @@ class WatchedUrl(NamedTuple):
     request_headers: str | None  # as JSON
 
 
+class LookedAt(NamedTuple):
+    """One end that was looked at: its fetch, if that was taken."""
+
+    fetch_id: int | None
+
+
+class TakenEnds(NamedTuple):
+    """Fetches of watches that have ended, and that the caller's transaction has taken."""
+
+    fetch_ids: list[int]
+    looked_at: int  # at how many ends: fewer than was allowed, if there are no more
+
+
 ENQUEUE_EACH = Statement("enqueue_each", returns=int, commits=False)
-TAKE_WATCHED = Statement("take_watched", returns=int, commits=False)
+TAKE_WATCHED = Statement("take_watched", row=LookedAt, commits=False)
 SETTLE_WATCHED = Statement("settle_watched", row=Ended, commits=False)
 
 
@@ -72,12 +85,13 @@ def ask(watched: Sequence[WatchedUrl]) -> list[int | None]:
     return ids
 
 
-def take_ended(most: int) -> list[int]:
-    """Lock fetches of watches that have ended and were not judged, in the caller's transaction, the first end first.
+def take_ended(look: int) -> TakenEnds:
+    """Lock fetches of watches that have ended and were not judged, in the caller's transaction: of the first `look`.
 
-    Of one watch, at most one is returned, and none that another transaction has taken.
+    Of one watch, at most one is taken, and none that another transaction has taken.
     """
-    return TAKE_WATCHED(on_done=task_names.KEEP_WATCH, batch=most)
+    found = TAKE_WATCHED(on_done=task_names.KEEP_WATCH, look=look)
+    return TakenEnds([end.fetch_id for end in found if end.fetch_id is not None], len(found))
 
 
 def settle(tasks: Mapping[int, str]) -> list[Ended]:

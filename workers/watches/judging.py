@@ -1,7 +1,8 @@
 """Judging: compares what the fetches of watches brought with what they brought before.
 
-1. Lock a batch of fetches that have ended and were not judged (fetches/watched.py).
-2. Judge each, and store in its watch what it brought (sql/judge.sql).
+1. Lock fetches that have ended and were not judged (fetches/watched.py).
+2. Judge a batch of them, and store in their watches what they brought (sql/judge.sql). A watch that another transaction
+   has locked is passed over: then the next round looks at ten times as many ends.
 3. Settle the fetches. One whose body has changed names the watch's `on_change` as its `on_done` now, which is called
    after the commit. A call that is lost is repeated by sweep, as for any other fetch.
 
@@ -21,6 +22,7 @@ from weir.workers.fetches.on_done.calls import call_on_done
 from weir.workers.watches.models import Watch
 
 BATCH: Final = 50  # fetches, whose bodies PostgreSQL reads: of 10 MiB each, in two seconds
+MOST_LOOKED_AT: Final = 50_000  # ends; if all of their watches are locked, which takes one large transaction, all wait
 WITHIN_S: Final = 5.0  # seconds after which a tick leaves the rest to the next one
 
 
@@ -39,15 +41,18 @@ def judge_ended() -> int:
 
     Safe to run twice or together: a fetch that another transaction has taken is left to it.
     """
-    judged, last, until = 0, 1, time.monotonic() + WITHIN_S
-    while last and time.monotonic() < until:
+    judged, look, until = 0, BATCH, time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
         with transaction.atomic(durable=True):
-            taken = watched.take_ended(BATCH)
-            rows = JUDGE(fetches=taken) if taken else []
+            taken = watched.take_ended(look)
+            rows = JUDGE(fetches=taken.fetch_ids, most=BATCH) if taken.fetch_ids else []
             calls = watched.settle({row.fetch_id: row.task for row in rows}) if rows else []
         call_on_done(calls)
-        last = len(rows)
-        judged += last
+        judged += len(rows)
+        if len(rows) < BATCH and taken.looked_at == look < MOST_LOOKED_AT:
+            look *= 10
+        elif not rows:
+            break
     return judged
 
 

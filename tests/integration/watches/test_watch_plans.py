@@ -30,8 +30,8 @@ STATEMENTS: dict[tuple[str, str], dict[str, Any]] = {
     (WATCHES, "keep_watch_has_work"): TASK,
     (WATCHES, "due"): {"batch": 1_000},
     (WATCHES, "put_off"): {"watches": IDS, "fetches": IDS},
-    (WATCHES, "judge"): {"fetches": IDS},
-    (FETCHES, "take_watched"): TASK | {"batch": 500},
+    (WATCHES, "judge"): {"fetches": IDS, "most": 50},
+    (FETCHES, "take_watched"): TASK | {"look": 500},
     (FETCHES, "settle_watched"): {"fetches": IDS, "tasks": ["" for _ in IDS]},
 }
 
@@ -46,7 +46,7 @@ def test_no_table_is_read_as_a_whole(*, analyzed: bool) -> None:
     for (room, name), parameters in STATEMENTS.items():
         tables = {"weir_watches_watch", "weir_fetches_fetch", "weir_fetches_fetchbody"}
         assert (name, scanned(room, name, parameters) & tables) == (name, set())
-    inner = [node.get("Index Name") for node in plan_of(FETCHES, "take_watched", TASK | {"batch": 500})]
+    inner = [node.get("Index Name") for node in plan_of(FETCHES, "take_watched", TASK | {"look": 500})]
     assert inner.count("weir_fetch_on_done_due") == 1  # the ends; each is then looked up by its id
 
 

@@ -263,7 +263,7 @@ def test_ends_of_one_watch_are_judged_in_their_order() -> None:
     came("1")
     ids = [answer(ask(), 200, body).pk for body in ("2", "2", "3")]
     with transaction.atomic():
-        assert watched.take_ended(10) == ids[:1]
+        assert watched.take_ended(10) == (ids[:1], 3)
     assert judging.judge_ended() == 3
     assert told == [ids[0], ids[2]]
 
@@ -301,6 +301,32 @@ def test_a_watch_that_another_transaction_has_locked_waits_for_no_one(
         other_connection.execute("SELECT FROM weir_watches_watch WHERE host = 'a.example' FOR UPDATE")
         assert (asking.ask_due(), judging.judge_ended()) == (1, 1)
     assert (asking.ask_due(), judging.judge_ended()) == (1, 1)
+
+
+def test_many_locked_watches_hold_up_no_other_one(
+    other_connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their ends are passed over, however many come first. Watches that a call does not change are not locked."""
+    monkeypatch.setattr(judging, "BATCH", 2)
+    urls = [f"https://a.example/{number}" for number in range(30)]
+    watch_many(urls, every=HOUR)
+    ask()
+    for fetch in Fetch.objects.unfinished():
+        answer(fetch, 200, "1")
+    watch("https://b.example/", every=HOUR)
+    answer(ask(), 200, "1")
+    with transaction.atomic():
+        assert watch_many(urls, every=HOUR) == 0
+        every = "SELECT FROM weir_watches_watch WHERE host = 'a.example' FOR NO KEY UPDATE SKIP LOCKED"
+        assert len(other_connection.execute(every).fetchall()) == len(urls)
+    other_connection.rollback()
+    with other_connection.transaction():
+        other_connection.execute("SELECT FROM weir_watches_watch WHERE host = 'a.example' FOR NO KEY UPDATE")
+        assert judging.judge_ended() == 1
+    with transaction.atomic():  # many are looked at, and a batch is judged
+        assert len(judging.JUDGE(fetches=watched.take_ended(100).fetch_ids, most=judging.BATCH)) == judging.BATCH
+        transaction.set_rollback(True)
+    assert judging.judge_ended() == len(urls)
 
 
 def test_two_ticks_judge_no_fetch_twice(other_connection: psycopg.Connection[Any]) -> None:
@@ -363,6 +389,17 @@ def test_an_end_that_a_version_without_watches_has_called_is_judged_once() -> No
         Fetch.objects.filter(pk=changed.pk).update(on_done_called_at=Now())
         keep_watch(changed.pk)
     assert told == [changed.pk]
+
+
+def test_an_end_that_was_judged_is_not_judged_again() -> None:
+    """However often the tick is called with its fetch: a period that adapts would grow each time."""
+    watch(URL, every=HOUR, jitter=0, adapt=(HOUR / 3, 10 * HOUR))
+    came("1")
+    same = came("1")
+    before = Watch.objects.get()
+    keep_watch(same.pk)
+    assert judging.judge_ended() == 0
+    assert Watch.objects.get().period == before.period
 
 
 def test_a_body_that_its_headers_deny_is_compared_all_the_same() -> None:

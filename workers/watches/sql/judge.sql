@@ -1,6 +1,7 @@
--- Judge fetches of watches that have ended, and that the caller's transaction has taken; at most one of each watch. A
--- body has changed if its SHA-256 differs from that of the watch's last good body. After a 304, the body is the one that
--- it refers to, which another fetch may have brought. A failure, and a status that is not 2xx, is no change.
+-- Judge at most `most` fetches of watches that have ended, of those that the caller's transaction has taken; of each watch
+-- it has taken one at most. A body has changed if its SHA-256 differs from that of the watch's last good body. After a
+-- 304, the body is the one that it refers to, which another fetch may have brought. A failure, and a status that is not
+-- 2xx, is no change.
 -- Returns each fetch that was judged, with the task that it has to call; without one, and without a watch, it is empty.
 -- A fetch whose watch another transaction has locked is not returned.
 --
@@ -36,6 +37,7 @@ WITH ended AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT * FROM weir_watches_watch WHERE dedupe_key = ended.dedupe_key LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
     ) AS watch
+    LIMIT (SELECT %(most)s::bigint)  -- unknown limit
 ), read AS MATERIALIZED (
     SELECT locked.*, CASE WHEN is_good THEN
         CASE WHEN body_id = known_id AND body_hash IS NOT NULL THEN body_hash

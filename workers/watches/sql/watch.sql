@@ -1,5 +1,5 @@
 -- Store watches, in the caller's transaction: new ones, and changes of those that have the same keys. A row that would
--- stay as it is, is not written. Returns one row for each that was written, and whether it is new.
+-- stay as it is, is neither written nor locked. Returns one row for each that was written, and whether it is new.
 -- New watches of one call are first due one after the other: the first at once, the rest spread over a period. A changed
 -- one is due no later than before. A paused one stays paused. For another page, what is known of the body is forgotten.
 -- Rows are written in the order of their keys' hashes, which the caller's arrays have (lock order,
@@ -14,6 +14,18 @@ SELECT
     statement_timestamp() + %(every)s::interval * (place / %(total)s::float8)
 FROM unnest(%(keys)s::text[], %(dedupe_keys)s::uuid[], %(urls)s::text[], %(hosts)s::text[], %(places)s::bigint[])
     AS given (key, dedupe_key, url, host, place)
+LEFT JOIN LATERAL (  -- row look-up
+    SELECT true AS stays FROM weir_watches_watch AS known
+    WHERE known.dedupe_key = given.dedupe_key AND (
+        known.url, known.request_headers, known.priority, known.revalidate, known.every, known.jitter, known.shortest,
+        known.longest, known.tell_first, known.on_change
+    ) IS NOT DISTINCT FROM (
+        given.url, %(request_headers)s::jsonb, %(priority)s, %(revalidate)s, %(every)s, %(jitter)s, %(shortest)s,
+        %(longest)s, %(tell_first)s, %(on_change)s
+    )
+    OFFSET 0
+) AS known ON true
+WHERE known.stays IS NULL
 ON CONFLICT (dedupe_key) DO UPDATE SET
     url = EXCLUDED.url, host = EXCLUDED.host, request_headers = EXCLUDED.request_headers, priority = EXCLUDED.priority,
     revalidate = EXCLUDED.revalidate, every = EXCLUDED.every, jitter = EXCLUDED.jitter, shortest = EXCLUDED.shortest,
@@ -38,11 +50,4 @@ ON CONFLICT (dedupe_key) DO UPDATE SET
         WHEN (watch.url, watch.request_headers) IS NOT DISTINCT FROM (EXCLUDED.url, EXCLUDED.request_headers)
             THEN watch.body_id
     END
-WHERE (
-    watch.url, watch.request_headers, watch.priority, watch.revalidate, watch.every, watch.jitter, watch.shortest,
-    watch.longest, watch.tell_first, watch.on_change
-) IS DISTINCT FROM (
-    EXCLUDED.url, EXCLUDED.request_headers, EXCLUDED.priority, EXCLUDED.revalidate, EXCLUDED.every, EXCLUDED.jitter,
-    EXCLUDED.shortest, EXCLUDED.longest, EXCLUDED.tell_first, EXCLUDED.on_change
-)
 RETURNING watch.xmax = 0 AS is_new
