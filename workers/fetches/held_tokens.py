@@ -1,6 +1,7 @@
 """Access tokens in the memory of a process: as jobs carry them, and as outcomes bring them."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 
@@ -13,6 +14,14 @@ class HeldToken:
     version: int
     obtained_at: float  # this process' clock
     expires_at: float  # the same clock
+
+
+class RefusedToken(NamedTuple):
+    """An access token that a site has answered with 401."""
+
+    key: UUID
+    version: int
+    site_id: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from uuid import UUID
 from weir.conf import settings
 from weir.conf.oauth_clients import OAuthClient
 from weir.ratelimit.pacing import Run
-from weir.workers.fetches.held_tokens import HeldToken, TokenReading
+from weir.workers.fetches.held_tokens import HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
 from weir.workers.tracing import correlation
@@ -204,7 +204,7 @@ class Snoozed:
     job: Job
     delay_s: float = 0.0  # the longest time for which it waits for something; it keeps its place in the queue
     reason: str = ""
-    waits_for_token: bool = False  # and for no robots.txt
+    awaited_token: UUID | None = None  # the key of the access token for which it waits, and for no robots.txt
     slot_used: bool = False  # true if a request was written in its slot, but no answer counts
     lateness_ms: float | None = None  # of that request, if the site has closed the connection
 
@@ -246,18 +246,18 @@ class FetchOutcome:
     incomplete: str = ""  # why `content` is not the whole body, or not what its headers say
     unchanged_from: int | None = None
     waits_for_robots: bool = False  # the fetch keeps its place in the queue, and is woken when its robots.txt is known
-    waits_for_token: bool = False  # the fetch keeps its place in the queue
+    awaited_token: UUID | None = None  # the same for an access token of this key; `error` names the client
     is_lost: bool = False  # set by sweep: the outcome is stored only if the lease is over at that moment, too
     is_forbidden: bool = False  # the settings forbid connecting to the origin of the fetch's own URL
     leads_nowhere: bool = False  # the fetch was redirected to something that is not a URL, or too often
     ends_silence: bool = False  # its site was silent, and has answered
     correlation_id: str = ""  # of the web request or task that asked for the fetch, if that is known
     token: TokenReading | None = None  # of a request for an access token that has ended
-    refused_tokens: tuple[HeldToken, ...] = ()  # the tokens of a request that was answered 401
+    refused_tokens: tuple[RefusedToken, ...] = ()  # the tokens of a request that was answered 401
 
     @property
     def keeps_place(self) -> bool:
-        return self.waits_for_robots or self.waits_for_token
+        return self.waits_for_robots or self.awaited_token is not None
 
     @property
     def named(self) -> dict[str, object]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -24,13 +25,15 @@ from tests.rows import rows
 from tests.waiting import wait_for
 from weir.conf.oauth_clients import oauth_client
 from weir.ratelimit import clock, site_settings
-from weir.ratelimit.models import Slot
+from weir.ratelimit.models import Site, Slot
 from weir.workers.fetches.access_tokens import answers, gate, sealing, tokens
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.claim import successors_of
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.results import token_outcomes
-from weir.workers.fetches.held_tokens import HeldToken, TokenReading
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.fetcher.results.writer import outcome_of
+from weir.workers.fetches.held_tokens import HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.jobs import Failure, Snoozed
 from weir.workers.fetches.maintenance.purge import purge
 from weir.workers.fetches.maintenance.stepping import put_right
@@ -269,12 +272,35 @@ def test_a_refusal_voids_no_newer_token(api: Server, fetcher: Fetcher) -> None:
     """The answer may come after another process has got a token."""
     fetched(request_fetch(api.url("/")), fetcher)
     key = AccessToken.objects.get().key
-    tokens.refuse([HeldToken(text="old", key=key, version=0, obtained_at=0.0, expires_at=0.0)])
+    site_id = Site.objects.get(name=api.name).pk
+    tokens.refuse([RefusedToken(key, 0, site_id)])
     fetched(request_fetch(api.url("/")), fetcher)
     assert len(api.requests) == 1
-    tokens.refuse([HeldToken(text="old", key=key, version=1, obtained_at=0.0, expires_at=0.0)])
+    tokens.refuse([RefusedToken(key, 1, site_id)])
     fetched(request_fetch(api.url("/")), fetcher)
     assert len(api.requests) == 2
+
+
+def test_a_site_that_refuses_a_token_voids_it_for_no_other_site(
+    api: Server, serving: Serving, fetcher: Fetcher
+) -> None:
+    """It waits for another one, and gets it; meanwhile the others go on. A token that most sites refuse is void."""
+    client = oauth_client("SHOP")
+    fetched(request_fetch(api.url("/")), fetcher)
+    AccessToken.objects.update(obtained_at=F("obtained_at") - timedelta(seconds=60))
+    other = serving()
+    site_settings.set_rate(other.name, headers={"Authorization": "Bearer {token:SHOP}"})
+    refused = fetched(request_fetch(other.url("/")), fetcher)  # it wants tokens of a server of its own
+    assert (refused.status_code, [asked.status for asked in other.asked]) == (401, [401, 401])
+    assert len(api.requests) == 2  # the second one was for `other`
+    [job] = [replace(job, request_headers={"X": "{token:SHOP}"}) for job in running(1)]
+    row = AccessToken.objects.get()
+    tokens.refuse([RefusedToken(row.key, row.version, job.site_id)])
+    [elsewhere] = gate.admit([replace(job, site_id=job.site_id + 1)])[0]
+    assert elsewhere.tokens
+    assert isinstance(gate.admit([job])[1][0], Snoozed)
+    tokens.refuse(RefusedToken(row.key, row.version, 10_000 + n) for n in range(tokens.MOST_REFUSING))
+    assert tokens.look_up([client], {})["SHOP"].token is None
 
 
 def test_one_request_for_a_token_is_unfinished_at_most(settings: Settings) -> None:
@@ -340,6 +366,29 @@ def test_a_fetch_that_waits_keeps_its_place_and_says_for_what(api: Server, fetch
     assert blocker.text.startswith("It waits for an access token of SHOP")
     assert ("due", "it waits for its access token") in [(step.kind, step.text) for step in fetch_way(fetch.pk).steps]
     assert not Slot.objects.filter(released_at=None).exists()
+
+
+def test_a_fetch_that_waits_is_woken_when_the_token_is_known(
+    api: Server, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it would wait otherwise; also if the token came before the fetch began to wait."""
+    monkeypatch.setattr(gate, "WAIT", 30.0)
+    began = time.monotonic()
+    fetched(request_fetch(api.url("/")), fetcher)
+    assert time.monotonic() - began < 10
+    row = AccessToken.objects.get()
+    [job] = running(1)
+    late = Snoozed(job=job, delay_s=30.0, reason=tokens.waits_for("SHOP"), awaited_token=row.key)
+    hour = timedelta(hours=1)
+    for refused_by, fresh, is_woken in (
+        ([job.site_id], hour, False),
+        ([job.site_id + 1], -hour, False),
+        ([job.site_id + 1], hour, True),
+    ):
+        AccessToken.objects.update(refused_by=refused_by, refresh_at=Now() + fresh)
+        Fetch.objects.filter(pk=job.fetch_id).update(slot_id=job.slot_id, state="running", lease_until=Now())
+        store([outcome_of(late)])
+        assert (Fetch.objects.get(pk=job.fetch_id).due_since is None) is is_woken
 
 
 @pytest.mark.parametrize(
@@ -460,4 +509,4 @@ def test_a_fetch_waits_for_longer_the_longer_its_token_is_asked_for(
     [job] = running()
     _, [event] = gate.admit([replace(job, request_headers={"Authorization": "Bearer {token:SHOP}"})])
     assert isinstance(event, Snoozed)
-    assert (event.delay_s, event.waits_for_token) == (wait_s, True)
+    assert (event.delay_s, event.awaited_token) == (wait_s, sealing.key_of(oauth_client("SHOP")))

@@ -6,6 +6,7 @@ outcome: the fetchers crawled until autovacuum had run.
 
 import math
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -304,13 +305,19 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
 
 
 @pytest.mark.django_db
-def test_waking_fetches_that_wait_for_a_robots_file_scans_neither_them_nor_the_files(origins: dict[str, int]) -> None:
+def test_waking_fetches_that_wait_for_a_robots_file_or_a_token_scans_no_table(origins: dict[str, int]) -> None:
     Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[:BATCH]).update(
         state="queued", slot_id=None, lease_until=None, due_since=database_now()
     )
     assert not scanned(
         "weir.workers.fetches", "wake_waiting_for_robots", {"origins": list(origins), "sites": list(origins.values())}
     )
+    for_tokens = {"keys": [UUID(int=1)], "errors": ["waits for an access token of SHOP"]}
+    assert not scanned("weir.workers.fetches", "wake_waiting_for_tokens", for_tokens)
+    indexes = {
+        node.get("Index Name") for node in plan_of("weir.workers.fetches", "wake_waiting_for_tokens", for_tokens)
+    }
+    assert "weir_fetch_waits_for_robots" in indexes
 
 
 @pytest.mark.django_db

@@ -23,11 +23,10 @@ from weir.workers.fetches.jobs import Event, Failure, Job, Snoozed
 log = get_logger(__name__)
 
 # Seconds after which a fetch that waits for a token is due again: as many as the token has been asked for. Each time it
-# takes a slot of its site, which others could use.
-WAIT: Final = 1.0
+# takes a slot of its site, which others could use; usually it is woken earlier (tokens.py).
+WAIT: Final = 5.0
 LONGEST_WAIT: Final = 30.0
 MISSED_START_S: Final = 60.0  # how long after a missed start the next one is, at most (ratelimit/sql/unreserve.sql)
-WAITS: Final = "waits for an access token of"
 
 
 def admit(jobs: Sequence[Job]) -> tuple[list[Job], list[Event]]:
@@ -84,23 +83,26 @@ def _judged(
     job: Job, names: Iterable[str], clients: dict[str, OAuthClient | SecretUnusable], known: dict[str, Known]
 ) -> Job | Event:
     """Return the job with its tokens, or the event in which it is turned away."""
+    usable: dict[str, OAuthClient] = {}
     for name in names:
-        if isinstance(error := clients[name], SecretUnusable):
-            return Failure(job=job, error=str(error))
+        if isinstance(client := clients[name], SecretUnusable):
+            return Failure(job=job, error=str(client))
+        usable[name] = client
     if job.token_client:
         return _asking(job, clients[job.token_client])
     carried = {}
-    for name in names:
+    for name, client in usable.items():
         of_client = known.get(name, Known())
-        if of_client.token is not None and of_client.token.expires_at > job.start_at:
-            carried[name] = of_client.token
+        if (token := of_client.token_for(job.site_id)) is not None and token.expires_at > job.start_at:
+            carried[name] = token
         elif of_client.error and of_client.refresh_in_s > 0:
             return Failure(job=job, error=of_client.error, not_before_s=of_client.refresh_in_s)
         elif of_client.lifetime_s is not None and of_client.lifetime_s <= min(job.run.interval_s, MISSED_START_S):
             return Failure(job=job, error=_too_short(name, of_client.lifetime_s))
         else:
             wait_s = min(LONGEST_WAIT, max(WAIT, of_client.asked_s))
-            return Snoozed(job=job, delay_s=wait_s, reason=f"{WAITS} {name}", waits_for_token=True)
+            key = sealing.key_of(client)
+            return Snoozed(job=job, delay_s=wait_s, reason=tokens.waits_for(name), awaited_token=key)
     return replace(job, tokens=carried) if carried else job
 
 

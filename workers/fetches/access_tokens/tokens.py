@@ -4,8 +4,10 @@
    or is due to be renewed, is asked for by a fetch of Weir's own, before all others at the site of its server (`ask`).
 2. Before the end of this fetch is stored, what it brought is stored (`note`): whoever finds no request in flight finds
    the token.
-3. A token that a site refuses with 401 counts no longer (`refuse`), if it is not new: the next look-up asks for
-   another one.
+3. The fetches that wait for it are made due (`wake`), by the process that has stored the token, and by the process that
+   has stored that fetches wait: the later of the two finds them.
+4. A token that a site refuses with 401 counts no longer at that site (`refuse`), if it is not new: the next look-up
+   asks for another one. Other sites may take it, and go on with it until then.
 
 The database's clock counts.
 """
@@ -23,7 +25,7 @@ from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.access_tokens import sealing
 from weir.workers.fetches.addresses import allowed_by_settings
-from weir.workers.fetches.held_tokens import HeldToken, TokenReading
+from weir.workers.fetches.held_tokens import HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.models import HIGHEST_PRIORITY
 from weir.workers.fetches.targets import InvalidTarget, Target, parse_target
 
@@ -33,6 +35,8 @@ SITES_PATIENCE_S: Final = 0.5
 ASKED_EVERY_S: Final = 60.0
 RENEWED_FROM: Final = 0.1  # of the lifetime is left when a token is renewed,
 RENEWED_AHEAD_S: Final = 30.0  # and at least so many seconds, but never more than half of the lifetime
+WAITS: Final = "waits for an access token of"
+MOST_REFUSING: Final = 100  # sites; a token that more refuse counts nowhere
 SPARE_S: Final = 10.0  # seconds before its end, or RENEWED_FROM of its lifetime, in which no request has a token
 
 
@@ -47,6 +51,7 @@ class KnownToken(NamedTuple):
     expires_in_s: float | None
     refresh_in_s: float
     asked_s: float | None  # since when a request for it has been on its way; None: there is none
+    refused_by: list[int] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,11 +63,17 @@ class Known:
     refresh_in_s: float = 0.0  # seconds until it is asked for again
     asked_s: float = 0.0  # for how long a request for it has been on its way
     lifetime_s: float | None = None  # for how long the last one counted
+    refused_by: frozenset[int] = frozenset()  # the sites that have refused it
+
+    def token_for(self, site_id: int) -> HeldToken | None:
+        """Return the token, unless this site has refused it."""
+        return None if site_id in self.refused_by else self.token
 
 
 ASK_TOKENS = Statement("ask_tokens", returns=int, commits=True)
 KNOWN_TOKENS = Statement("known_tokens", row=KnownToken, commits=True)
 NOTE_TOKENS = Statement("note_tokens", commits=True)
+WAKE_WAITING_FOR_TOKENS = Statement("wake_waiting_for_tokens", returns=int, commits=True)
 REFUSE_TOKENS = Statement("refuse_tokens", commits=True)
 
 
@@ -101,6 +112,7 @@ def _known(client: OAuthClient, row: KnownToken | None, now: float) -> Known:
         refresh_in_s=row.refresh_in_s,
         asked_s=row.asked_s or 0.0,
         lifetime_s=lifetime_s,
+        refused_by=frozenset(row.refused_by or ()),
     )
 
 
@@ -159,6 +171,21 @@ def note(readings: Sequence[TokenReading]) -> None:
     )
 
 
+def waits_for(client: str) -> str:
+    """Return the text that fetches have as their error while they wait for a token of this client."""
+    return f"{WAITS} {client}"
+
+
+def wake(awaited: Mapping[UUID, str]) -> None:
+    """Make the fetches due, in their old places, that wait for these tokens, if the tokens, or errors, are known now.
+
+    `awaited` has the text with which the fetches wait, by the key of the token. Fetches at sites that have refused the
+    token go on waiting.
+    """
+    if awaited:
+        backlog.activate(WAKE_WAITING_FOR_TOKENS(keys=list(awaited), errors=list(awaited.values())))
+
+
 def usable_s(lifetime_s: float) -> float:
     """Return for how many seconds of its lifetime requests begin with a token."""
     return lifetime_s - min(SPARE_S, RENEWED_FROM * lifetime_s)
@@ -169,8 +196,12 @@ def fresh_s(lifetime_s: float) -> float:
     return lifetime_s - min(max(RENEWED_AHEAD_S, RENEWED_FROM * lifetime_s), lifetime_s / 2)
 
 
-def refuse(tokens: Iterable[HeldToken]) -> None:
-    """Let these tokens count no longer, if they are still the newest of their clients."""
-    versions = {token.key: token.version for token in tokens}
-    if versions:
-        REFUSE_TOKENS(keys=list(versions), versions=list(versions.values()))
+def refuse(refused: Iterable[RefusedToken]) -> None:
+    """Let these tokens count no longer at the sites that refused them, if no newer ones have come."""
+    if rows := sorted(set(refused)):
+        REFUSE_TOKENS(
+            keys=[row.key for row in rows],
+            versions=[row.version for row in rows],
+            sites=[row.site_id for row in rows],
+            most=MOST_REFUSING,
+        )

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -19,6 +20,9 @@ class AccessToken(models.Model):
     obtained_at = models.DateTimeField(null=True, help_text="when that token was asked for")
     expires_at = models.DateTimeField(null=True, help_text="when that token no longer counts")
     refresh_at = models.DateTimeField(help_text="when a token is asked for again")
+    refused_by = ArrayField(
+        models.BigIntegerField(), null=True, help_text="the sites that answered 401 to the newest token; null: none"
+    )
     error = models.TextField(blank=True, default="", db_default="", help_text="why the last request brought none")
 
     class Meta:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from weir.postgres.statements import Statement
 from weir.workers import task_names
-from weir.workers.fetches.access_tokens.gate import WAITS
+from weir.workers.fetches.access_tokens.tokens import WAITS
 from weir.workers.fetches.models import FINAL, HELD, FetchState
 from weir.workers.fetches.reports.preview import MOST, BodyPreview, preview
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch

@@ -23,7 +23,7 @@ from weir.ratelimit.models import PAUSED_FOREVER, TRIED_STATES, HeldState
 from weir.ratelimit.site_names import as_argument
 from weir.workers import task_names
 from weir.workers.cli.terminal import span
-from weir.workers.fetches.access_tokens.gate import WAITS
+from weir.workers.fetches.access_tokens.tokens import WAITS
 from weir.workers.fetches.dispatch import InHand
 from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done.unknown import CALLED_AGAIN

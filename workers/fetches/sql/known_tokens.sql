@@ -5,7 +5,8 @@ SELECT
     extract(epoch FROM clock_timestamp() - token.obtained_at)::float8 AS age_s,
     extract(epoch FROM token.expires_at - clock_timestamp())::float8 AS expires_in_s,
     coalesce(extract(epoch FROM token.refresh_at - clock_timestamp()), 0)::float8 AS refresh_in_s,
-    extract(epoch FROM clock_timestamp() - asked.created_at)::float8 AS asked_s
+    extract(epoch FROM clock_timestamp() - asked.created_at)::float8 AS asked_s,
+    token.refused_by
 FROM unnest(%(keys)s::uuid[]) AS wanted (key)
 LEFT JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
     SELECT * FROM weir_fetches_accesstoken WHERE weir_fetches_accesstoken.key = wanted.key OFFSET 0

@@ -26,5 +26,6 @@ ON CONFLICT (key) DO UPDATE SET
     obtained_at = coalesce(EXCLUDED.obtained_at, token.obtained_at),
     expires_at = coalesce(EXCLUDED.expires_at, token.expires_at),
     refresh_at = CASE WHEN EXCLUDED.sealed = token.sealed THEN EXCLUDED.expires_at ELSE EXCLUDED.refresh_at END,
-    error = EXCLUDED.error
+    error = EXCLUDED.error,
+    refused_by = CASE WHEN EXCLUDED.sealed IS NULL THEN token.refused_by END
 WHERE EXCLUDED.obtained_at IS NULL OR token.obtained_at IS NULL OR EXCLUDED.obtained_at >= token.obtained_at

@@ -176,14 +176,14 @@ def _unanswered(outcome: FetchOutcome, event: Failure, chance: float) -> FetchOu
 def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchOutcome:
     if isinstance(event, Disallowed):
         return replace(outcome, slot_used=False, state=FetchState.FAILED, error=event.error)
-    for_token = event.waits_for_token
+    for_token = event.awaited_token is not None
     return replace(
         outcome,
         slot_used=event.slot_used,
         lateness_ms=event.lateness_ms,
         delay_s=event.delay_s,
         waits_for_robots=event.delay_s > 0 and not for_token,
-        waits_for_token=for_token,
+        awaited_token=event.awaited_token,
         error=event.reason,
     )
 

@@ -87,11 +87,19 @@ def _stored(outcomes: Sequence[FetchOutcome]) -> tuple[list[StoredFetch], list[F
 def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[FetchOutcome]) -> None:
     """Do what follows from outcomes that are committed."""
     _update_robots(rows, outcomes)
+    _update_tokens(outcomes)
     backlog.activate(row.site_id for row in rows if row.state == FetchState.QUEUED)
     _log_failed(rows, outcomes)
     call_on_done(Ended(row.id, row.on_done, row.correlation_id) for row in rows if row.on_done and row.state in FINAL)
     unreserve(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
     note_answers(outcome.slot_id for outcome in outcomes if outcome.ends_silence)
+
+
+def _update_tokens(outcomes: Iterable[FetchOutcome]) -> None:
+    """Wake the fetches that wait for tokens that have come, or that had come before these began to wait."""
+    awaited = {outcome.awaited_token: outcome.error for outcome in outcomes if outcome.awaited_token}
+    come = {outcome.token.key: outcome.token.client for outcome in outcomes if outcome.token}
+    access_tokens.wake(awaited | {key: access_tokens.waits_for(client) for key, client in come.items()})
 
 
 def _with_sites(outcomes: Sequence[FetchOutcome]) -> tuple[list[FetchOutcome], dict[str, int]]:

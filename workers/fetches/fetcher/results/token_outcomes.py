@@ -7,7 +7,7 @@ from typing import Final
 from weir.workers.fetches.access_tokens import answers
 from weir.workers.fetches.access_tokens.tokens import ASKED_EVERY_S
 from weir.workers.fetches.fetcher.refusals.asked import redirect_wait_s
-from weir.workers.fetches.held_tokens import TokenReading
+from weir.workers.fetches.held_tokens import RefusedToken, TokenReading
 from weir.workers.fetches.jobs import Answer, Event, FetchOutcome
 from weir.workers.fetches.models import FetchState
 
@@ -46,7 +46,7 @@ def _refused(outcome: FetchOutcome, answer: Answer) -> FetchOutcome:
         incomplete="",
         etag="",
         last_modified="",
-        refused_tokens=tuple(old.values()),
+        refused_tokens=tuple(RefusedToken(token.key, token.version, job.site_id) for token in old.values()),
     )
 
 
