@@ -23,7 +23,7 @@ from weir.ratelimit.sites import sites_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.batches.counts import id_of
-from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.models import ASKED_FOR, Fetch, FetchState
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.robots.rules import origin_of
 from weir.workers.fetches.targets import InvalidTarget, Target, parse_target
@@ -102,7 +102,7 @@ def retry_failed(
             access_tokens=Count("pk", filter=~Q(token_client="")),
         )
     )
-    again = failed.filter(is_robots=False, token_client="").exclude(site=None)
+    again = failed.filter(ASKED_FOR).exclude(site=None)
     most = limit if expected is None else min(expected + 1, expected + 1 if limit is None else limit)
     ids = list(again.order_by("pk").values_list("pk", flat=True)[:most])
     if expected is not None and len(ids) > expected:

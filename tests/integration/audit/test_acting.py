@@ -22,10 +22,10 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.changing.declared import SETTINGS
 from weir.ratelimit.models import PAUSED_FOREVER, Site
 from weir.workers.audit import acting, retention
-from weir.workers.audit.acting import Actor
+from weir.workers.audit.acting import Actor, NotPermitted
 from weir.workers.audit.models import Door, Entry
 from weir.workers.fetches.actions import batches, fetches, sites
-from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.retrying import MoreFetchesThanExpected
 from weir.workers.mail.actions import addresses, emails, kinds
@@ -185,6 +185,20 @@ def test_fetches_are_cancelled_and_retried() -> None:
     assert fetches.retry(ADA, Fetch.objects.all(), {"site": HOST, "status": None}).queued == 1
     assert (last().target, last().after) == (f"fetches site {HOST}", {"queued": 1})
     assert Entry.objects.count() == 2
+
+
+def test_a_retry_of_a_put_takes_the_permission_to_send_one() -> None:
+    """What Weir itself sends, for an access token, is not retried, and takes none."""
+    operator = Actor(name="kim", door=Door.PAGE, may=lambda permission: permission == fetches.MAY_CHANGE)
+    put = request_fetch(f"http://{HOST}/", method="PUT", repeatable=True)
+    request_fetches([f"http://{HOST}/{number}" for number in range(2)])
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now())
+    with pytest.raises(NotPermitted, match=f"weir_fetches.send_fetch, which a retry of a PUT takes: fetch {put.pk} is"):
+        fetches.retry(operator, Fetch.objects.all(), {})
+    Fetch.objects.filter(pk=put.pk).update(token_client="SHOP")  # noqa: S106  no secret
+    assert fetches.retry(operator, Fetch.objects.all(), {}).queued == 2
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now(), token_client="")
+    assert fetches.retry(ADA, Fetch.objects.all(), {}).queued == 3
 
 
 def test_never_more_than_expected() -> None:

@@ -109,6 +109,18 @@ def test_a_failed_fetch_begins_again_as_if_it_were_new() -> None:
     assert fetch.content is None
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_a_retried_put_is_not_the_first_request(*, started: bool) -> None:
+    """Its site may have got one: so a 409 may say that this one still goes on. A fetcher may have been lost with it."""
+    failed(method="HEAD")
+    failed(method="PUT", repeatable=True)
+    Fetch.objects.update(**{"losses": 0} if started else {"started_at": None})
+    assert retry_failed(Fetch.objects.all()).queued == 2
+    ids = list(Fetch.objects.values_list("pk", flat=True))
+    assert dispatch() == 2
+    assert {job.method: job.was_sent for job in claim(ids)} == {"HEAD": False, "PUT": True}
+
+
 def test_it_is_fetched_again_and_its_end_is_told_again(messages: list[Message]) -> None:
     """The site is woken, the fetch is made, and `on_done` is called at the new end, too."""
     [fetch] = failed(on_done=ARRIVED)

@@ -12,7 +12,7 @@ from weir.workers.watches import actions as watches
 SEE_STATUS: Final = "weir_ops.view"
 SEE_FETCHES: Final = "weir_fetches.view_fetch"
 ADD_FETCHES: Final = "weir_fetches.add_fetch"
-SEND_FETCHES: Final = "weir_fetches.send_fetch"
+SEND_FETCHES: Final = fetches.MAY_SEND
 CHANGE_FETCHES: Final = fetches.MAY_CHANGE
 SEE_WATCHES: Final = "weir_watches.view_watch"
 ADD_WATCHES: Final = "weir_watches.add_watch"
@@ -32,7 +32,7 @@ SCOPES: Final[Mapping[str, str]] = {
     SEE_STATUS: "see what the overview shows",
     SEE_FETCHES: "see all fetches, with their answers",
     ADD_FETCHES: "ask for URLs",
-    SEND_FETCHES: "beside `weir_fetches.add_fetch`: POST, PUT, PATCH and DELETE, which change something at a site",
+    SEND_FETCHES: "beside `add_fetch`, or `change_fetch` for retries: POST, PUT, PATCH and DELETE, which change a site",
     CHANGE_FETCHES: "cancel and retry fetches",
     SEE_WATCHES: "see all watches",
     ADD_WATCHES: "have URLs watched",

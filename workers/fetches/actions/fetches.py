@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
-from weir.workers.audit.acting import Actor, AuditedAction
+from weir.workers.audit.acting import Actor, AuditedAction, NotPermitted
 from weir.workers.fetches import cancelling, retrying
-from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.methods import SAFE
+from weir.workers.fetches.models import ASKED_FOR, Fetch, FetchState
 
 MAY_CHANGE: Final = "weir_fetches.change_fetch"
+MAY_SEND: Final = "weir_fetches.send_fetch"  # POST, PUT, PATCH and DELETE
 CANCEL: Final = AuditedAction("fetches.cancel", MAY_CHANGE)
 RETRY: Final = AuditedAction("fetches.retry", MAY_CHANGE)
 
@@ -38,9 +40,15 @@ def retry(
 ) -> retrying.Retried:
     """Queue failed fetches again, as retrying.retry_failed does; `described` names them in the audit trail.
 
-    The trail gets an entry for each committed batch.
+    The trail gets an entry for each committed batch. Raises NotPermitted, too, if the method of one is POST, PUT, PATCH
+    or DELETE, and the actor lacks MAY_SEND.
     """
     RETRY.allow(actor, why)
+    if not actor.may(MAY_SEND):
+        if sent := meant.filter(ASKED_FOR, state=FetchState.FAILED).exclude(method__in=SAFE).first():
+            lacks = f"{actor.name} lacks the permission {MAY_SEND}, which a retry of a {sent.method} takes"
+            raise NotPermitted(f"{lacks}: fetch {sent.pk} is one.")
+        meant = meant.filter(method__in=SAFE)
     said = {name: value for name, value in described.items() if value is not None}
     target = "fetches " + ", ".join(f"{name} {value}" for name, value in said.items())
     if set(said) == {"id"} and str(said["id"]).isdecimal():
@@ -55,4 +63,4 @@ def retry(
 
 def would_retry(meant: QuerySet[Fetch]) -> int:
     """Return how many fetches `retry` would try to queue again now."""
-    return meant.filter(Q(state=FetchState.FAILED), is_robots=False, token_client="").exclude(site=None).count()
+    return meant.filter(ASKED_FOR, state=FetchState.FAILED).exclude(site=None).count()

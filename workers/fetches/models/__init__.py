@@ -5,6 +5,7 @@ from weir.workers.fetches.models.batch import LONGEST_BATCH_NAME, LONGEST_TASK_N
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
 from weir.workers.fetches.models.fetch import (
     ACTIVE,
+    ASKED_FOR,
     FINAL,
     HELD,
     HIGHEST_PRIORITY,
@@ -19,6 +20,7 @@ from weir.workers.fetches.models.robots_file import RobotsFile, RobotsState
 
 __all__ = [
     "ACTIVE",
+    "ASKED_FOR",
     "FINAL",
     "HELD",
     "HIGHEST_PRIORITY",

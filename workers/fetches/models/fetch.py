@@ -31,6 +31,8 @@ FINAL = (FetchState.DONE, FetchState.FAILED, FetchState.CANCELLED)
 HELD = (FetchState.RESERVED, FetchState.RUNNING)
 ACTIVE = (FetchState.QUEUED, *HELD)
 NO_HEADERS = Value([], models.JSONField())
+# What users asked for: no robots.txt, and no access token, for which Weir itself asks.
+ASKED_FOR = Q(is_robots=False, token_client="")
 KEPT = Q(on_done_again_at__isnull=False)  # the call of `on_done` is kept, as a worker did not know the task
 
 
@@ -50,8 +52,8 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
         return self.filter(state=FetchState.FAILED)
 
     def asked_for(self) -> Self:
-        """Return the fetches that users asked for: no robots.txt, and no access token, for which Weir itself asks."""
-        return self.filter(is_robots=False, token_client="")
+        """Return the fetches that users asked for."""
+        return self.filter(ASKED_FOR)
 
 
 class Fetch(Traced):

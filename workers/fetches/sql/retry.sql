@@ -24,7 +24,10 @@ WITH failed AS MATERIALIZED (
     SET state = 'queued', hop_url = chosen.hop_url, has_left_origin = DEFAULT, site_id = chosen.site_id,
         redirects = DEFAULT, redirect_chain = NULL, has_become_get = DEFAULT,
         attempts = DEFAULT, losses = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
-        started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
+        -- A request that changes something may have reached its site: the next one is not the first (claim.sql, was_sent).
+        started_at = CASE WHEN job.method NOT IN ('GET', 'HEAD') THEN
+            coalesce(job.started_at, CASE WHEN job.losses > 0 THEN job.finished_at END) END,
+        finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
         status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,
         etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, incomplete = DEFAULT, on_done_called_at = NULL,
         on_done_again_at = NULL
