@@ -57,6 +57,7 @@ def test_the_command_creates_shows_and_revokes(capsys: pytest.CaptureFixture[str
         (("shop", "--scope", "weir_ops.view", "--rate", "fast"), "is not a rate"),
         (("taken", "--scope", "weir_ops.view"), "There is a token 'taken' already"),
         ((" ", "--scope", "weir_ops.view"), "needs a name"),
+        (("shop", "--scope", "weir_ops.view", "--replaces", "no"), "There is no token 'no'"),
     ],
 )
 def test_the_command_refuses_what_makes_no_token(words: tuple[str, ...], said: str) -> None:
@@ -64,6 +65,16 @@ def test_the_command_refuses_what_makes_no_token(words: tuple[str, ...], said: s
     with pytest.raises(CommandError, match=said):
         call_command("tokens", "create", *words, *WHO)
     assert [row.name for row in Token.objects.all()] == ["taken"]
+
+
+def test_a_token_that_replaces_another_one_has_its_watches() -> None:
+    """Tokens end, and names are not given again. Another program has watches of its own."""
+    watched = {"urls": ["https://a.example/"], "every_s": 3_600}
+    new = []
+    for name, replaces in (("shop", None), ("shop-2", "shop"), ("shop-3", "shop-2"), ("reports", None)):
+        program = Program(token("weir_watches.add_watch", name=name, replaces=replaces))
+        new.append(program.call("POST", "/watches", watched).json()["new"])
+    assert new == [1, 0, 0, 1]
 
 
 def test_nobody_gives_what_they_do_not_have() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
-from weir.api.access import actor
+from weir.api.access import actor, token_of
 from weir.api.http.problems import INVALID, NOT_FOUND, READ_ONLY, Problem
 from weir.api.operations.fetches import OF_PROGRAMS
 from weir.api.operations.operation import operation, refused
@@ -26,9 +26,9 @@ router = Router(tags=["watches"])
 
 @operation(router, "POST", "/watches", scope=scopes.ADD_WATCHES, answers={200: NewWatchesAnswer})
 def post_watches(request: HttpRequest, wanted: NewWatches) -> NewWatchesAnswer:
-    """Watch URLs, or change the watches that this token has of them. The same request again changes nothing.
+    """Watch URLs, or change the watches that this program has of them. The same request again changes nothing.
 
-    Their keys begin with `api:` and the token's name, so no program changes the watches of another one.
+    Their keys begin with `api:` and the name of the program's first token, so no program changes those of another one.
     """
     if named_in(wanted.headers or {}):
         raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
@@ -74,7 +74,7 @@ def remove_watch(request: HttpRequest, watch_id: Id, query: Query[WhyQuery]) -> 
 
 def _key(request: HttpRequest, url: str) -> str:
     """Return the key of a program's watch: all spellings of a URL are one. Raises ValueError for what is no URL."""
-    return f"{OF_PROGRAMS}{actor(request).name} {parse_target(url).url}"
+    return f"{OF_PROGRAMS}{token_of(request).of_program} {parse_target(url).url}"
 
 
 def _adapt(wanted: NewWatches) -> tuple[timedelta, timedelta] | None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from weir.api.tokens import scopes as known
@@ -49,12 +50,14 @@ def create(
     life: timedelta = DEFAULT_LIFE,
     rate: str = DEFAULT_RATE,
     burst: int = DEFAULT_BURST,
+    replaces: str | None = None,
     why: str = "",
 ) -> Created:
     """Create a token that expires after `life`, and the site that gives its requests their rate.
 
-    The actor must have every permission that the token gets. Commits by itself. Raises ValueError for a name that is
-    or was taken, an unknown scope, a life of more than 366 days, and a text that is not a rate.
+    The actor must have every permission that the token gets. With the name of another token that it `replaces`, which
+    stays valid, its program goes on with the watches of that one. Commits by itself. Raises ValueError for a name that
+    is or was taken, an unknown scope, a life of more than 366 days, and a text that is not a rate; UnknownToken.
     """
     CREATE.allow(actor, why)
     wanted = known.checked(scopes)
@@ -67,7 +70,13 @@ def create(
     if not 0 < burst <= MOST_SLOTS:
         raise ValueError(f"A burst is from 1 to {MOST_SLOTS:,} requests.")
     secret = secrets.new()
-    token = Token(name=name.strip(), secret_hash=secrets.hash_of(secret), scopes=wanted, expires_at=Now() + life)
+    token = Token(
+        name=name.strip(),
+        program="" if replaces is None else _token(replaces).of_program,
+        secret_hash=secrets.hash_of(secret),
+        scopes=wanted,
+        expires_at=Now() + life,
+    )
     try:
         with transaction.atomic(durable=True):
             token.save()
@@ -83,9 +92,7 @@ def revoke(actor: Actor, name: str, *, why: str = "") -> bool:
     """Revoke a token, whose next request is refused; returns False if it was revoked before. Raises UnknownToken."""
     REVOKE.allow(actor, why)
     with transaction.atomic():
-        token = Token.objects.select_for_update().filter(name=name).first()
-        if token is None:
-            raise UnknownToken(name)
+        token = _token(name, Token.objects.select_for_update())
         if token.revoked_at is not None:
             return False
         before = _shown(token)
@@ -103,5 +110,17 @@ def check_name(name: str) -> None:
         raise ValueError(f"A token needs a name of 1 to {LONGEST_NAME} characters that can be printed.")
 
 
+def _token(name: str, among: QuerySet[Token] | None = None) -> Token:
+    found = (Token.objects.all() if among is None else among).filter(name=name).first()
+    if found is None:
+        raise UnknownToken(name)
+    return found
+
+
 def _shown(token: Token) -> State:
-    return {"scopes": token.scopes, "expires_at": token.expires_at, "revoked_at": token.revoked_at}
+    return {
+        "program": token.of_program,
+        "scopes": token.scopes,
+        "expires_at": token.expires_at,
+        "revoked_at": token.revoked_at,
+    }

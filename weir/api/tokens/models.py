@@ -16,6 +16,13 @@ class Token(models.Model):
     """A program's access to the API, and the scopes of this access. Only the hash of the secret is stored."""
 
     name = models.CharField(max_length=LONGEST_NAME, unique=True, help_text="as the audit trail names the program")
+    program = models.CharField(
+        max_length=LONGEST_NAME,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the name of the first token of its program; empty: it is the first",
+    )
     secret_hash = models.CharField(max_length=HASH_LENGTH, unique=True, editable=False)
     scopes = ArrayField(models.CharField(max_length=100), help_text="permissions that it has")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -30,6 +37,11 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def of_program(self) -> str:
+        """The name by which Weir knows the program, whatever token it has now."""
+        return self.program or self.name
 
     @property
     def site(self) -> str:

@@ -37,6 +37,7 @@ class Create(Subcommand):
     )
     examples = (
         "create shop --scope weir_fetches.add_fetch --scope weir_fetches.view_fetch",
+        "create shop-2 --scope weir_watches.add_watch --replaces shop",
         "create reports --scope weir_ops.view --expires 30d --rate 1/s --why 'for the weekly report'",
     )
 
@@ -56,13 +57,19 @@ class Create(Subcommand):
             metavar="N",
             help=f"requests that may follow each other at once (default {acts.DEFAULT_BURST})",
         )
+        parser.add_argument(
+            "--replaces",
+            type=utf8,
+            metavar="NAME",
+            help="another token of the same program, whose watches it goes on with",
+        )
         said.add_arguments(parser)
 
     def run(
         self, *, of_name: str, scope: Sequence[str], expires: timedelta, who: str | None, why: str = "", **options: Any
     ) -> Result:
-        rate, burst = options["rate"], options["burst"]
-        created = acts.create(acting.of_shell(who), of_name, scope, life=expires, rate=rate, burst=burst, why=why)
+        more = {name: options[name] for name in ("rate", "burst", "replaces")}
+        created = acts.create(acting.of_shell(who), of_name, scope, life=expires, why=why, **more)
         token = created.token
         return Result(
             text=lambda: (
