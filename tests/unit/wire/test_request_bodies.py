@@ -5,8 +5,8 @@ import socket
 import ssl
 import struct
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import trustme
@@ -34,23 +34,31 @@ class Unbounded:
 
 
 class Late:
-    """Memory that has no room for a while."""
+    """Memory that has no room until it is given some, from another thread."""
 
     def __init__(self) -> None:
-        self._has_room = False
+        self.is_asked = threading.Event()
+        self.give: Callable[[], object] = lambda: None
 
     def may_go_on(self, _reader: AnswerReader, go_on: Callable[[], None]) -> bool:
-        if not self._has_room:
-            self._has_room = True
-            asyncio.get_running_loop().call_later(0.3, go_on)
-            return False
-        return True
+        if self.is_asked.is_set():
+            return True
+        self.give = partial(asyncio.get_running_loop().call_soon_threadsafe, go_on)
+        self.is_asked.set()
+        return False
 
 
 def outcome(
-    serve: Callable[[socket.socket], None], *, tls: bool = False, memory: ConnectionHolder | None = None
+    serve: Callable[[socket.socket], None],
+    *,
+    tls: bool = False,
+    memory: ConnectionHolder | None = None,
+    has_answer: threading.Event | None = None,
 ) -> tuple[AnswerReader, Exception | None, str]:
-    """Send the request to a site that does this; returns its answer, how it failed, and the state afterwards."""
+    """Send the request to a site that does this; returns its answer, how it failed, and the state afterwards.
+
+    `has_answer` is set when the client has its answer.
+    """
     authority = trustme.CA()
     theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(theirs)
@@ -76,6 +84,8 @@ def outcome(
             await asyncio.wait_for(connection.answer(), 20)
         except Exception as failed:  # noqa: BLE001  it is returned
             error = failed
+        if has_answer:
+            has_answer.set()
         state = _state(connection, reader)
         connection.close()
         await asyncio.get_running_loop().run_in_executor(None, thread.join)
@@ -105,54 +115,60 @@ def test_a_large_request_arrives_whole(tls: bool) -> None:
     assert bytes(got) == REQUEST
 
 
-def waits(site: socket.socket) -> None:
+def reads_on(site: socket.socket, has_answer: threading.Event) -> None:
     site.sendall(TOO_LARGE)
-    time.sleep(0.05)
+    assert has_answer.wait(20)
     while site.recv(100_000):
         pass
 
 
-def closes(site: socket.socket) -> None:
+def closes(site: socket.socket, _: threading.Event) -> None:
     site.sendall(TOO_LARGE)
 
 
-def resets(site: socket.socket) -> None:
+def resets(site: socket.socket, _: threading.Event) -> None:
     site.sendall(TOO_LARGE)
     site.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
 
 
-def half_closes(site: socket.socket) -> None:
+def half_closes(site: socket.socket, _: threading.Event) -> None:
     site.sendall(TOO_LARGE)
     site.shutdown(socket.SHUT_WR)
     site.recv(1)
 
 
-EARLY = [(serve, tls) for serve in (waits, closes, resets) for tls in (False, True)]
+EARLY = [(serve, tls) for serve in (reads_on, closes, resets) for tls in (False, True)]
 
 
 @pytest.mark.parametrize(("serve", "tls"), [*EARLY, (half_closes, False)])
-def test_an_answer_before_the_whole_request_was_read_counts(serve: Callable[[socket.socket], None], tls: bool) -> None:
+def test_an_answer_before_the_whole_request_was_read_counts(
+    serve: Callable[[socket.socket, threading.Event], None], tls: bool
+) -> None:
     """Such as a 413, or a 401: whether the site reads on, or closes the connection. It carries no other request."""
+    has_answer = threading.Event()
 
     def reads_a_little(site: socket.socket) -> None:
         site.recv(1_000)
-        serve(site)
+        serve(site, has_answer)
 
-    reader, error, state = outcome(reads_a_little, tls=tls)
+    reader, error, state = outcome(reads_a_little, tls=tls, has_answer=has_answer)
     assert (repr(error), reader.status_code, bytes(reader.body), state) == ("None", 413, b"no", "not kept")
 
 
 def test_an_answer_that_waits_for_memory_is_read_though_the_request_cannot_be_written() -> None:
     """The site has answered, and reset the connection; the rest of its answer is there, and no more is taken."""
+    memory = Late()
 
     def serve(site: socket.socket) -> None:
         site.recv(1_000)
         site.sendall(TOO_LARGE[:-1])
-        time.sleep(0.1)  # for the client to begin its wait
+        assert memory.is_asked.wait(20)
         site.sendall(TOO_LARGE[-1:])
         site.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+        site.close()
+        memory.give()
 
-    reader, error, _ = outcome(serve, memory=Late())
+    reader, error, _ = outcome(serve, memory=memory)
     assert (repr(error), reader.status_code, bytes(reader.body)) == ("None", 413, b"no")
 
 
