@@ -1,12 +1,14 @@
 """OAuth clients: what a secret says of a client that gets access tokens by its own credentials (RFC 6749, 4.4)."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_plus
 
-from weir.conf.secrets import SecretUnusable, found
+from weir.conf import settings
+from weir.conf.secrets import SECRET_PREFIX, SecretUnusable, found
 
 BASIC: Final = "basic"  # the id and the secret in the header Authorization (RFC 6749, 2.3.1)
 BODY: Final = "body"  # both in the body
@@ -51,6 +53,23 @@ def oauth_client(name: str) -> OAuthClient:
         return _client(name, said)
     except ValueError as error:
         raise SecretUnusable(_sentence(name, str(error))) from None
+
+
+def described() -> list[str]:
+    """Return the names of the secrets, in WEIR_SECRETS and in variables, that describe clients."""
+    names = {
+        *settings.WEIR_SECRETS,
+        *(name[len(SECRET_PREFIX) :] for name in os.environ if name.startswith(SECRET_PREFIX)),
+    }
+    return sorted(name for name in names if _describes(name))
+
+
+def _describes(name: str) -> bool:
+    try:
+        oauth_client(name)
+    except SecretUnusable:
+        return False
+    return True
 
 
 def _sentence(name: str, fault: str) -> str:

@@ -1,10 +1,11 @@
 """System checks of the fetch settings."""
 
+from importlib.util import find_spec
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
 
-from weir.conf import settings
+from weir.conf import oauth_clients, settings
 from weir.conf.checks import register
 from weir.conf.secrets import SecretUnknown, SecretUnusable
 from weir.postgres import weir_apps
@@ -68,6 +69,15 @@ def requests_can_be_signed(**_kwargs: Any) -> list[CheckMessage]:
         except SecretUnusable as error:
             found.append(Error(f"WEIR_SIGNATURE_KEYS: {error}.", hint=SIGN, id="weir.E037"))
     return found
+
+
+@register()
+def access_tokens_can_be_kept(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W038: access tokens are encrypted, for which cryptography is needed, where a secret describes a client."""
+    if find_spec("cryptography") or not (names := oauth_clients.described()):
+        return []
+    message = f"These secrets describe OAuth clients, of which fetchers can use none: {', '.join(names)}."
+    return [Warning(message, hint='pip install "django-weir[oauth]"', id="weir.W038")]
 
 
 @register()

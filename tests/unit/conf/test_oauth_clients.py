@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import sys
 from urllib.parse import quote_plus
 
 import pytest
@@ -11,6 +12,7 @@ from pytest_django import Settings
 from tests.cases import case, for_each
 from weir.conf.oauth_clients import OAuthClient, oauth_client
 from weir.conf.secrets import SecretUnusable, secret
+from weir.workers.fetches import checks
 from weir.workers.fetches.access_tokens import answers, sealing, tokens
 from weir.workers.fetches.fetcher.http import token_requests
 from weir.workers.fetches.targets import parts_of
@@ -39,6 +41,21 @@ def test_a_client_is_described_by_a_dict_or_by_json(settings: Settings) -> None:
     settings.WEIR_SECRETS = {"SHOP": json.dumps(CLIENT)}
     assert oauth_client("SHOP") == of_dict
     assert "hidden" not in repr(of_dict)
+
+
+def test_a_check_warns_of_clients_without_the_package_that_encrypts(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the settings and in variables; other secrets need no package."""
+    settings.WEIR_SECRETS = {"SHOP": CLIENT, "KEY": "hidden-17"}
+    monkeypatch.setenv("WEIR_SECRET_BANK", json.dumps(CLIENT))
+    assert checks.access_tokens_can_be_kept() == []
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    [warning] = checks.access_tokens_can_be_kept()
+    assert (warning.id, warning.msg.endswith("none: BANK, SHOP.")) == ("weir.W037", True)
+    monkeypatch.delenv("WEIR_SECRET_BANK")
+    settings.WEIR_SECRETS = {"KEY": "hidden-17"}
+    assert checks.access_tokens_can_be_kept() == []
 
 
 @pytest.mark.parametrize(
