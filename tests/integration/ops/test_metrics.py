@@ -33,7 +33,7 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import StartTotal
 from weir.workers import broker_link, heartbeats
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import AccessToken, Fetch
 from weir.workers.history.models import Total, Watermark
 from weir.workers.history.rollup import LATENESS_MS, roll_up
 from weir.workers.mail.models import Email
@@ -42,6 +42,8 @@ from weir.workers.orders.models import Order
 from weir.workers.overview.overview import Numbers
 from weir.workers.processes.models import Process
 from weir.workers.recovery.models import Recovery
+from weir.workers.watches.models import Watch
+from weir.workers.watches.watching import watch, watch_many
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
 
@@ -174,8 +176,25 @@ def test_each_number_of_work_stands_under_its_own_name(monkeypatch: pytest.Monke
     assert found["weir_fetches_oldest_due_seconds", ()] == numbers.oldest_due_s
 
 
+def failing_and_paused_watches() -> None:
+    """Make one that fails, one that is paused, one that has been due for two minutes, and one more."""
+    late = database_now() - timedelta(minutes=2)
+    states: list[dict[str, Any]] = [{"error": "x", "failing_since": late}, {"next_at": None}, {"next_at": late}, {}]
+    for number, state in enumerate(states):
+        made = watch(f"http://a.example/{number}", every=timedelta(hours=1))
+        Watch.objects.filter(pk=made.pk).update(**{"next_at": late + timedelta(hours=1), **state})
+
+
+def clients_without_token() -> None:
+    """Make two of them, one whose token counts still, and one that was not asked for lately."""
+    now, ago = database_now(), timedelta(minutes=10)
+    for refresh_at, expires_at in ((now, None), (now, now - ago), (now - ago, None), (now, now + ago)):
+        token = {} if expires_at is None else {"sealed": b"x", "obtained_at": now - 2 * ago, "expires_at": expires_at}
+        AccessToken.objects.create(key=uuid4(), refresh_at=refresh_at, error="no", **token)
+
+
 def test_work_is_counted_by_state_and_its_age_is_told() -> None:
-    """Fetches, sites, e-mails."""
+    """Fetches, sites, watches, clients, e-mails."""
     for name in ("a.example", "b.example"):
         site_settings.set_rate(name, "1/s")
     request_fetches(["http://a.example/", "http://a.example/2", "http://b.example/"])
@@ -184,7 +203,12 @@ def test_work_is_counted_by_state_and_its_age_is_told() -> None:
     shipping.ship(Order.objects.create(number="A-1", customer_email="a@example.com").pk)
     since = database_now() - timedelta(hours=2)
     Email.objects.update(state="unknown", claim_token=uuid4(), sending_since=since, phase="after dot", last_reply="x")
+    failing_and_paused_watches()
+    clients_without_token()
     found = series()
+    assert [found["weir_watches", (state,)] for state in ("failing", "paused")] == [1, 1]
+    assert 120 <= found["weir_watches_oldest_due_seconds", ()] < 150
+    assert found["weir_oauth_clients_without_token", ()] == 2
     assert found["weir_fetches", ("queued",)] == 3
     assert 300 <= found["weir_fetches_oldest_due_seconds", ()] < 330
     assert found["weir_sites", ("stalled",)] == 1
@@ -482,6 +506,7 @@ def test_nothing_is_read_from_end_to_end() -> None:
             "INSERT INTO weir_throttled_postponedtask (site, task, signature, max_wait, publications) "
             "SELECT 'site.example', 'task', '{}', 1, 0 FROM generate_series(1, 20000)"
         )
+    watch_many([f"http://a.example/{number}" for number in range(5_000)], every=timedelta(hours=1))
     believe_empty("weir_throttled_postponedtask")
-    for name, parameters in {"unreachable_robots": {"most": 10}, "postponed_tasks": {"most": 10}}.items():
-        assert scanned("weir.ops", name, dict(parameters)) == set()
+    for name in ("unreachable_robots", "postponed_tasks", "watches_now"):
+        assert scanned("weir.ops", name, {"most": 10}) <= {"weir_fetches_accesstoken"}, "which has a row for a client"

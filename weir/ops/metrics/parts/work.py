@@ -1,6 +1,7 @@
-"""Fetches, sites, postponed tasks and e-mails: how many there are, and how old the oldest are."""
+"""Fetches, sites, watches, postponed tasks and e-mails: how many there are, and how old the oldest are."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from prometheus_client.metrics_core import Metric
 
@@ -9,8 +10,19 @@ from weir.postgres.statements import Statement
 from weir.ratelimit.models import StartTotal
 from weir.workers.overview.overview import MOST, Numbers, count
 
+
+class WatchesNow(NamedTuple):
+    """The state of all watches, and of the OAuth clients."""
+
+    failing: int
+    paused: int
+    due_s: float
+    without_token: int
+
+
 POSTPONED_TASKS = Statement("postponed_tasks", returns=int, commits=False)
 UNREACHABLE_ROBOTS = Statement("unreachable_robots", returns=int, commits=False)
+WATCHES_NOW = Statement("watches_now", row=WatchesNow, commits=False)
 
 
 def families() -> Iterator[Metric]:
@@ -27,7 +39,20 @@ def families() -> Iterator[Metric]:
     out_of_time = sum(StartTotal.objects.values_list("out_of_time", flat=True))  # the table has one row, or none yet
     yield counter("weir_starts_out_of_time", "Requests written after their run or confirmation had ended.", out_of_time)
     yield gauge("weir_tasks_postponed", f"Throttled tasks that wait in PostgreSQL. {BOUNDED}", waiting)
+    yield from _of_watches()
     yield from _of_emails(numbers)
+
+
+def _of_watches() -> Iterator[Metric]:
+    [now] = WATCHES_NOW(most=MOST)
+    meaning = f"Watches whose last fetch brought no page, and paused ones. {BOUNDED}"
+    yield gauges("weir_watches", meaning, "state", {"failing": now.failing, "paused": now.paused})
+    yield gauge("weir_watches_oldest_due_seconds", "Since the oldest due watch became due; 0: none is.", now.due_s)
+    yield gauge(
+        "weir_oauth_clients_without_token",
+        "OAuth clients whose last request brought no access token, and that have none: fetches that need one fail.",
+        now.without_token,
+    )
 
 
 def _of_fetches(numbers: Numbers) -> Iterator[Metric]:
