@@ -6,17 +6,14 @@ the connection is closed before or after the work is done.
 """
 
 import random
-import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from socketserver import StreamRequestHandler, ThreadingTCPServer
 
 from demo.fakes.site_log import Arrival
-from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC, kernel_time_ns
-from tests.integration.fetching import answering
+from tests.acceptance.fetches.recording import Request, reply, serving
 
 SLOW_S = 2.0  # how long the work of a slow request takes; it goes on when its connection is closed
 
@@ -40,15 +37,15 @@ class IdempotentApi:
         """Do what the request asks for, and return the answer; empty if the connection is closed instead."""
         with self.lock:
             if not key:
-                return _reply(400, "no Idempotency-Key")
+                return reply(400, "no Idempotency-Key")
             known = self.by_key.get(key)
             if known is not None:
                 known_body, answer = known
                 if known_body != body:
-                    return _reply(422, "another request had this key")
-                return self._maybe(answer or _reply(409, "the first request still goes on"))
+                    return reply(422, "another request had this key")
+                return self._maybe(answer or reply(409, "the first request still goes on"))
             if self.chance.random() < 0.1:
-                return b"" if self.chance.random() < 0.5 else _reply(500, "not now")
+                return b"" if self.chance.random() < 0.5 else reply(500, "not now")
             self.by_key[key] = (body, b"")
             is_slow = self.chance.random() < 0.1
         if is_slow:
@@ -61,7 +58,7 @@ class IdempotentApi:
     def _work(self, method: str, key: str, body: bytes) -> bytes:
         with self.lock:
             self.effects[body.decode()] += 1
-            answer = _reply(201, f"{method} {len(self.effects)}")
+            answer = reply(201, f"{method} {len(self.effects)}")
             self.by_key[key] = (body, answer)
         return answer
 
@@ -69,59 +66,18 @@ class IdempotentApi:
         return b"" if self.chance.random() < 0.2 else answer
 
 
-def _reply(status: int, text: str) -> bytes:
-    return f"HTTP/1.1 {status} Said\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()
-
-
 @contextmanager
 def running(address: str, seed: str) -> Iterator[IdempotentApi]:
     """Let the API answer at this address, on a port of its own."""
     api = IdempotentApi(random.Random(seed))  # noqa: S311  which requests it treats badly
 
-    class Handler(StreamRequestHandler):
-        def handle(self) -> None:
-            with suppress(OSError):
-                place = 1
-                while answered := self._one(place):
-                    self.request.sendall(answered)
-                    place += 1
+    def answer(request: Request) -> bytes:
+        answer = api.answer(request.method, request.fields.get("idempotency-key", ""), request.body)
+        with api.lock:
+            api.statuses[int(answer.split(b" ")[1]) if answer else 0] += 1
+        return answer
 
-        def _one(self, place: int) -> bytes:
-            """Read one request, and return its answer; empty at the end of the connection."""
-            data, at_ns = b"", None
-            while b"\r\n\r\n" not in data or len(data) < _size(data):
-                read, ancillary, _, _ = self.request.recvmsg(65_536, socket.CMSG_SPACE(TIMESPEC.size))
-                if not read:
-                    return b""
-                at_ns = at_ns or kernel_time_ns(ancillary)
-                data += read
-            head, _, body = data.partition(b"\r\n\r\n")
-            first, *lines = head.decode().split("\r\n")
-            fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-            method, path, _ = first.split(" ")
-            assert at_ns, "the kernel gives each read a time"
-            api.arrivals.append(Arrival(at_ns=at_ns, host=address, path=path, place=place))
-            answer = api.answer(method, fields.get("idempotency-key", ""), body)
-            with api.lock:
-                api.statuses[int(answer.split(b" ")[1]) if answer else 0] += 1
-            return answer
-
-    class Server(ThreadingTCPServer):
-        daemon_threads, block_on_close = True, False
-        request_queue_size = 128
-
-        def server_bind(self) -> None:
-            self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit it
-            super().server_bind()
-
-    with answering(Server((address, 0), Handler)) as server:
-        api.address = f"{address}:{server.server_address[1]}"
+    with serving(address, answer, api.arrivals) as api.address:
         yield api
         for work in api.going_on:
             work.join()
-
-
-def _size(data: bytes) -> int:
-    head, _, _ = data.partition(b"\r\n\r\n")
-    length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-    return len(head) + 4 + int(length or b"0")

@@ -1,0 +1,73 @@
+"""A small HTTP server for fake APIs: it notes when the kernel received each request."""
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import NamedTuple
+
+from demo.fakes.site_log import Arrival
+from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC, kernel_time_ns
+from tests.integration.fetching import answering
+
+
+class Request(NamedTuple):
+    """A request as an API gets it."""
+
+    method: str
+    path: str
+    fields: Mapping[str, str]  # by name, in lower case
+    body: bytes
+
+
+def reply(status: int, text: str, *fields: str) -> bytes:
+    """Return the bytes of an answer with these header lines."""
+    head = "".join(f"{line}\r\n" for line in (f"HTTP/1.1 {status} Said", *fields, f"Content-Length: {len(text)}"))
+    return f"{head}\r\n{text}".encode()
+
+
+@contextmanager
+def serving(address: str, answer: Callable[[Request], bytes], arrivals: list[Arrival]) -> Iterator[str]:
+    """Let `answer` give the answers at this address, and yield it with its port; an empty one closes the connection."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                place = 1
+                while answered := self._one(place):
+                    self.request.sendall(answered)
+                    place += 1
+
+        def _one(self, place: int) -> bytes:
+            """Read one request, and return its answer; empty at the end of the connection."""
+            data, at_ns = b"", None
+            while b"\r\n\r\n" not in data or len(data) < _size(data):
+                read, ancillary, _, _ = self.request.recvmsg(65_536, socket.CMSG_SPACE(TIMESPEC.size))
+                if not read:
+                    return b""
+                at_ns = at_ns or kernel_time_ns(ancillary)
+                data += read
+            head, _, body = data.partition(b"\r\n\r\n")
+            first, *lines = head.decode().split("\r\n")
+            fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+            method, path, _ = first.split(" ")
+            assert at_ns, "the kernel gives each read a time"
+            arrivals.append(Arrival(at_ns=at_ns, host=address, path=path, place=place))
+            return answer(Request(method, path, fields, body))
+
+    class Server(ThreadingTCPServer):
+        daemon_threads, block_on_close = True, False
+        request_queue_size = 128
+
+        def server_bind(self) -> None:
+            self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit it
+            super().server_bind()
+
+    with answering(Server((address, 0), Handler)) as server:
+        yield f"{address}:{server.server_address[1]}"
+
+
+def _size(data: bytes) -> int:
+    head, _, _ = data.partition(b"\r\n\r\n")
+    length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+    return len(head) + 4 + int(length or b"0")
