@@ -1,8 +1,10 @@
 """Access tokens in the memory of a process: as jobs carry them, and as outcomes bring them."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
+
+LONGEST_ANSWER: Final = 65_536  # bytes of what a server of access tokens says
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

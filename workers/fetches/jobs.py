@@ -14,7 +14,7 @@ from uuid import UUID
 from weir.conf import settings
 from weir.conf.oauth_clients import OAuthClient
 from weir.ratelimit.pacing import Run
-from weir.workers.fetches.held_tokens import HeldToken, RefusedToken, TokenReading
+from weir.workers.fetches.held_tokens import LONGEST_ANSWER, HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
 from weir.workers.tracing import correlation
@@ -127,6 +127,11 @@ class Job:
     def is_last(self) -> bool:
         """Return whether no attempt is left after this one."""
         return self.attempts + 1 >= self.max_attempts
+
+    @property
+    def most_body(self) -> int:
+        """Return how many bytes the body of its answer may have."""
+        return LONGEST_ANSWER if self.token_client else settings.WEIR_FETCH_MAX_BODY
 
     @property
     def named(self) -> dict[str, object]:

@@ -14,7 +14,6 @@ from weir.conf.oauth_clients import OAuthClient
 from weir.workers.fetches.access_tokens import sealing
 from weir.workers.fetches.held_tokens import TokenReading
 
-LONGEST_ANSWER: Final = 65_536  # bytes
 LONGEST_TOKEN: Final = 8_192  # characters: most servers accept heads of 16 KiB
 UNSAID_S: Final = 3_600.0  # the lifetime of a token whose server does not say it; a 401 ends it earlier
 LONGEST_S: Final = 30 * 86_400.0  # a longer lifetime counts as this

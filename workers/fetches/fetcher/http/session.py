@@ -18,7 +18,6 @@ from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER
-from weir.workers.fetches.access_tokens.answers import LONGEST_ANSWER as LONGEST_TOKEN_ANSWER
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import descriptors, heads
 from weir.workers.fetches.fetcher.http.attempt import Attempt, AttemptContext, RunOver
@@ -286,9 +285,7 @@ class Session:
 
 def _most_bytes(job: Job) -> int:
     """Return how many bytes of the answer's body are read, encoded as on the wire."""
-    if job.is_robots:
-        return MAX_RAW_BYTES
-    return LONGEST_TOKEN_ANSWER if job.client else settings.WEIR_FETCH_MAX_BODY
+    return MAX_RAW_BYTES if job.is_robots else job.most_body
 
 
 def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:

@@ -31,7 +31,6 @@ from django.db import connection
 from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
-from weir.workers.fetches.access_tokens.answers import LONGEST_ANSWER as LONGEST_TOKEN_ANSWER
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
 from weir.workers.fetches.fetcher.results import fetch_spans
@@ -243,7 +242,7 @@ def outcome_of(event: Event, budget_s: float | None = None) -> FetchOutcome:
     try:
         outcome = judge(
             event,
-            max_body=LONGEST_TOKEN_ANSWER if event.job.token_client else settings.WEIR_FETCH_MAX_BODY,
+            max_body=event.job.most_body,
             chance=random(),  # noqa: S311  jitter
             allowed=allowed_by_settings(),
             longest_wait_s=settings.WEIR_RETRY_AFTER_MAX,
