@@ -83,7 +83,8 @@ class Fetch(Traced):
     priority = models.SmallIntegerField(default=0, help_text="higher goes first")
     not_before = models.DateTimeField(db_default=Now())
     due_since = models.DateTimeField(
-        null=True, help_text="not_before as it was before the wait for robots.txt: the fetch's place in the queue"
+        null=True,
+        help_text="not_before as it was before a wait for robots.txt or an access token: its place in the queue",
     )
     attempts = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="attempts that ended, and losses that count as one"
