@@ -5,7 +5,8 @@ import math
 from weir.postgres import weir_apps
 from weir.postgres.statements import Statement
 
-KEEP_WATCH_HAS_WORK = Statement("keep_watch_has_work", returns=bool, commits=False, prepare=True)
+# Not prepared: a plan for any task's name could not use weir_fetch_to_be_judged, which has the tick's.
+KEEP_WATCH_HAS_WORK = Statement("keep_watch_has_work", returns=bool, commits=False)
 
 
 class WatchesConfig(weir_apps.WeirApp):

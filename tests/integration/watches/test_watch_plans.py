@@ -8,6 +8,7 @@ from django.db import connection
 
 from tests.integration.plans import plan_of, scanned
 from weir.workers import task_names
+from weir.workers.watches.apps import KEEP_WATCH_HAS_WORK
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +26,7 @@ FILL = """
     SELECT url, url, 'done', 0, 5, 200, now(), 'weir.watches.keep_watch', now(), dedupe_key, 1 FROM weir_watches_watch;
 """
 IDS = list(range(1, 101))
-TASK = {"on_done": task_names.KEEP_WATCH}
+TASK: dict[str, Any] = {"on_done": task_names.KEEP_WATCH}
 STATEMENTS: dict[tuple[str, str], dict[str, Any]] = {
     (WATCHES, "keep_watch_has_work"): TASK,
     (WATCHES, "due"): {"batch": 1_000},
@@ -47,7 +48,11 @@ def test_no_table_is_read_as_a_whole(*, analyzed: bool) -> None:
         tables = {"weir_watches_watch", "weir_fetches_fetch", "weir_fetches_fetchbody"}
         assert (name, scanned(room, name, parameters) & tables) == (name, set())
     inner = [node.get("Index Name") for node in plan_of(FETCHES, "take_watched", TASK | {"look": 500})]
-    assert inner.count("weir_fetch_on_done_due") == 1  # the ends; each is then looked up by its id
+    assert inner.count("weir_fetch_to_be_judged") == 1  # the ends; each is then looked up by its id
+    assert "weir_fetch_on_done_due" not in inner
+    asked = [node.get("Index Name") for node in plan_of(WATCHES, "keep_watch_has_work", TASK)]
+    assert "weir_fetch_to_be_judged" in asked  # however many calls of other tasks were not made
+    assert not KEEP_WATCH_HAS_WORK.prepare, "the plan of a prepared statement is for any task"
 
 
 def test_a_conflict_is_found_by_the_index_of_unfinished_fetches() -> None:

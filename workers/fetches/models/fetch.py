@@ -7,6 +7,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import MD5, Collate, Left, Now
 
 from weir.ratelimit.models import Site
+from weir.workers import task_names
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
@@ -246,6 +247,12 @@ class Fetch(Traced):
                 fields=["finished_at"],
                 condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True) & ~Q(on_done=""),
                 name="weir_fetch_on_done_due",
+            ),
+            # The tick of watches: ends that wait to be judged, however many calls of other tasks were not made.
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True, on_done=task_names.KEEP_WATCH),
+                name="weir_fetch_to_be_judged",
             ),
             # Sweep, overview: the calls of `on_done` that are kept, of any task, and of each.
             models.Index(fields=["on_done_again_at"], condition=KEPT, name="weir_fetch_called_again"),

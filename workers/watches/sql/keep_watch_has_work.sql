@@ -8,7 +8,7 @@ SELECT coalesce(
     )
     OR (
         SELECT id FROM weir_fetches_fetch
-        WHERE finished_at IS NOT NULL AND on_done_called_at IS NULL AND on_done <> '' AND on_done = %(on_done)s
+        WHERE finished_at IS NOT NULL AND on_done_called_at IS NULL AND on_done = %(on_done)s
         ORDER BY finished_at
         LIMIT 1
     ) IS NOT NULL AS has_work
