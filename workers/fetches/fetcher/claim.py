@@ -1,7 +1,7 @@
 """Claiming: a fetcher takes the fetches of one message's slots, each once, and the successors of cancelled fetches."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -108,6 +108,8 @@ OF_FETCH: Final = (
     "first_url", "losses", "site_headers", "site_query", "request_headers", "has_left_origin", "has_become_get",
     "idempotency_key", "max_redirects", "was_sent", "was_unauthorized", "token_client", "token_key",
 )  # fmt: skip
+# What Weir itself asks for, a robots.txt or an access token, is sent without a site's headers, and needs no consent.
+OF_OWN: Final[Mapping[str, Any]] = {"obeys_robots": False, "site_headers": {}, "site_query": {}, "request_headers": {}}
 CLAIM = Statement("claim", row=ClaimedFetch, commits=True)
 SUCCESSORS = Statement("successors", row=Successor, commits=True)
 
@@ -210,7 +212,8 @@ def _following(job: Job, row: Successor) -> Job:
 def _of_fetch(row: ClaimedFetch | Successor) -> dict[str, Any]:
     """Return the fields of a job that come from its fetch, and from the settings of its site for this fetch."""
     named = {name: getattr(row, name) for name in OF_FETCH}
-    return {"fetch_id": row.id, "method": "GET" if row.has_become_get else row.method, **named}
+    own = OF_OWN if row.is_robots or row.token_client else {}
+    return {"fetch_id": row.id, "method": "GET" if row.has_become_get else row.method, **named, **own}
 
 
 class Claimer:
