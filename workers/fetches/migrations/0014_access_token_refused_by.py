@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0010_no_second_queue")]
+    dependencies = [("weir_fetches", "0013_index_of_batches")]
 
     operations = [
         migrations.AddField(

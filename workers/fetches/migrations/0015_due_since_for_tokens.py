@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0011_access_token_refused_by")]
+    dependencies = [("weir_fetches", "0014_access_token_refused_by")]
 
     operations = [
         migrations.AlterField(

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("weir_fetches", "0012_due_since_for_tokens")]
+    dependencies = [("weir_fetches", "0015_due_since_for_tokens")]
 
     operations = [
         AddIndexConcurrently(
