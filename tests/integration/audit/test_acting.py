@@ -25,6 +25,7 @@ from weir.workers.audit import acting, retention
 from weir.workers.audit.acting import Actor, NotPermitted
 from weir.workers.audit.models import Door, Entry
 from weir.workers.fetches.actions import batches, fetches, sites
+from weir.workers.fetches.batches.counts import batch_counts
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.retrying import MoreFetchesThanExpected
@@ -190,15 +191,20 @@ def test_fetches_are_cancelled_and_retried() -> None:
 def test_a_retry_of_a_put_takes_the_permission_to_send_one() -> None:
     """What Weir itself sends, for an access token, is not retried, and takes none."""
     operator = Actor(name="kim", door=Door.PAGE, may=lambda permission: permission == fetches.MAY_CHANGE)
-    put = request_fetch(f"http://{HOST}/", method="PUT", repeatable=True)
-    request_fetches([f"http://{HOST}/{number}" for number in range(2)])
+    put = request_fetch(f"http://{HOST}/", method="PUT", repeatable=True, batch="import-7")
+    request_fetches([f"http://{HOST}/{number}" for number in range(2)], batch="import-7")
+    batch_id = batch_counts("import-7").id
     Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now())
     with pytest.raises(NotPermitted, match=f"weir_fetches.send_fetch, which a retry of a PUT takes: fetch {put.pk} is"):
         fetches.retry(operator, Fetch.objects.all(), {})
+    with pytest.raises(NotPermitted, match="which a retry of a PUT takes"):
+        batches.retry(operator, batch_id)
     Fetch.objects.filter(pk=put.pk).update(token_client="SHOP")  # noqa: S106  no secret
     assert fetches.retry(operator, Fetch.objects.all(), {}).queued == 2
     Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now(), token_client="")
     assert fetches.retry(ADA, Fetch.objects.all(), {}).queued == 3
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now())
+    assert batches.retry(ADA, batch_id).queued == 3
 
 
 def test_never_more_than_expected() -> None:

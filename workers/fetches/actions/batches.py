@@ -9,9 +9,10 @@ from django.db import transaction
 
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.fetches import cancelling, retrying
-from weir.workers.fetches.actions.fetches import MAY_CHANGE
+from weir.workers.fetches.actions.fetches import MAY_CHANGE, may_be_sent
 from weir.workers.fetches.batches import joining
 from weir.workers.fetches.batches.counts import BatchCounts, counts_of
+from weir.workers.fetches.models import Fetch
 
 CANCEL: Final = AuditedAction("batches.cancel", MAY_CHANGE)
 RETRY: Final = AuditedAction("batches.retry", MAY_CHANGE)
@@ -30,14 +31,18 @@ def cancel(actor: Actor, batch_id: int, *, why: str = "", limit: int | None = No
 
 
 def retry(actor: Actor, batch_id: int, *, why: str = "", limit: int | None = None) -> retrying.Retried:
-    """Queue the failed fetches of a batch again, as retrying.retry_batch does. An entry for each committed batch."""
+    """Queue the failed fetches of a batch again, as retrying.retry_failed does. An entry for each committed batch.
+
+    Raises NotPermitted, too, as `fetches.retry` does.
+    """
     RETRY.allow(actor, why)
     batch = counts_of(batch_id)
 
     def note(queued: int) -> None:
         RETRY.record(actor, named(batch), why, before=None, after={"queued": queued})
 
-    return retrying.retry_batch(batch.name, limit=limit, note=note)
+    meant = may_be_sent(actor, Fetch.objects.filter(batch=batch_id))
+    return retrying.retry_failed(meant, limit=limit, note=note)
 
 
 def close(actor: Actor, batch_id: int, *, why: str = "") -> bool:

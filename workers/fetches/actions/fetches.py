@@ -44,11 +44,7 @@ def retry(
     or DELETE, and the actor lacks MAY_SEND.
     """
     RETRY.allow(actor, why)
-    if not actor.may(MAY_SEND):
-        if sent := meant.filter(ASKED_FOR, state=FetchState.FAILED).exclude(method__in=SAFE).first():
-            lacks = f"{actor.name} lacks the permission {MAY_SEND}, which a retry of a {sent.method} takes"
-            raise NotPermitted(f"{lacks}: fetch {sent.pk} is one.")
-        meant = meant.filter(method__in=SAFE)
+    meant = may_be_sent(actor, meant)
     said = {name: value for name, value in described.items() if value is not None}
     target = "fetches " + ", ".join(f"{name} {value}" for name, value in said.items())
     if set(said) == {"id"} and str(said["id"]).isdecimal():
@@ -59,6 +55,16 @@ def retry(
         expected=expected,
         note=lambda queued: RETRY.record(actor, target, why, before=None, after={"queued": queued}),
     )
+
+
+def may_be_sent(actor: Actor, meant: QuerySet[Fetch]) -> QuerySet[Fetch]:
+    """Return the fetches that the actor may retry. Raises NotPermitted if the method of a failed one needs MAY_SEND."""
+    if actor.may(MAY_SEND):
+        return meant
+    if sent := meant.filter(ASKED_FOR, state=FetchState.FAILED).exclude(method__in=SAFE).first():
+        lacks = f"{actor.name} lacks the permission {MAY_SEND}, which a retry of a {sent.method} takes"
+        raise NotPermitted(f"{lacks}: fetch {sent.pk} is one.")
+    return meant.filter(method__in=SAFE)  # what fails with another one meanwhile is left alone
 
 
 def would_retry(meant: QuerySet[Fetch]) -> int:
