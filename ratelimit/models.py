@@ -11,6 +11,7 @@ from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Coalesce, Collate, Greatest, Least, Now, Reverse
 
 from weir.conf.texts.rates import rate_text
+from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.postgres.generated import GeneratedField
 from weir.ratelimit import gcra
 
@@ -69,6 +70,10 @@ class Site(models.Model):
     headers = models.JSONField(null=True, blank=True, help_text="of the requests, by name; placeholders for secrets")
     query = models.JSONField(null=True, blank=True, help_text="that each URL gets, by name; placeholders for secrets")
     network = models.JSONField(null=True, blank=True, help_text="proxy, ca, certificate; placeholders for secrets")
+    weights = models.JSONField(null=True, blank=True, help_text="of its shares, by name; of all others 1")
+    # The share whose turn it was last; empty: that of fetches without a share; NULL: the site never had shares.
+    turn_share = models.CharField(max_length=LONGEST_SHARE, null=True, db_collation="C")  # noqa: DJ001  see above
+    turn_used = models.PositiveSmallIntegerField(db_default=0, help_text="how many fetches it has had in that turn")
     paused_until = models.DateTimeField(null=True, blank=True)
     backed_off_until = models.DateTimeField(null=True, blank=True)
     backoff_level = models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row")

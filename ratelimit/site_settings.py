@@ -81,6 +81,7 @@ def set_rate(
     headers: Mapping[str, str] | Default | None = None,
     query: Mapping[str, str] | Default | None = None,
     network: Mapping[str, str] | Default | None = None,
+    weights: Mapping[str, int] | Default | None = None,
     within: Within = nullcontext,
 ) -> None:
     """Create a site, or change its rate. A setting that is None stays as it is; DEFAULT restores its default.
@@ -96,22 +97,22 @@ def set_rate(
 
     `refusing` lists the statuses with which the site refuses more requests; 429 and 503 always count as refusals. By
     default, 403, 413, 420, 502, 529 and 999 count, too, if the answer says until when. `headers` are those of each
-    request, `query` the parameters that each URL gets, and `network` the `proxy`, `ca` and `certificate`, by name,
-    instead of the ones before. `{secret:NAME}` stands for a secret, in a header `{token:NAME}` for an access token.
+    request, `query` the parameters that each URL gets, `network` the `proxy`, `ca` and `certificate`, and `weights` how
+    many fetches (1 to 100) a share (`request_fetches`) gets in each of its turns, all by name, instead of the ones
+    before. `{secret:NAME}` stands for a secret, in a header `{token:NAME}` for an access token.
 
     Raises InvalidRate; UnknownSite if the site does not exist and `rate` is None; ValueError for a burst outside 1 to
     10,000, a concurrency below 1, a grace outside 15 ms to one day, a status outside 400 to 999, more than 20 statuses,
-    and headers, a query or a network that cannot be; TypeError if they are no texts; SiteBusy if the site is locked.
+    and unusable headers, queries, networks and weights; TypeError if they are no texts; SiteBusy if the site is locked.
     """
-    named = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace, "covers_subdomains": covers_subdomains}
-    more = {"obeys_robots": obeys_robots, "refusing": refusing, "headers": headers, "query": query, "network": network}
-    stored = usable({**named, **more}, DEFAULT)
+    named: dict[str, object] = {"burst": burst, "max_concurrency": max_concurrency, "grace": grace, "weights": weights}
+    named |= {"covers_subdomains": covers_subdomains, "obeys_robots": obeys_robots, "network": network}
+    stored = usable(named | {"refusing": refusing, "headers": headers, "query": query}, DEFAULT)
     site = site_names.canonical(site)
-    interval = None if rate is None else parse_rate(rate)
+    interval, written = (None, None) if rate is None else (parse_rate(rate), spelled(rate))
     own_commits.refuse_transaction("set_rate")
-    change = partial(_changed, site, interval, None if rate is None else spelled(rate), stored, within)
-    changed = _change_patiently(site, change)
-    _pull_back([row for row in changed if row.is_reserved_ahead])
+    change = partial(_changed, site, interval, written, stored, within)
+    _pull_back([row for row in _change_patiently(site, change) if row.is_reserved_ahead])
 
 
 def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:

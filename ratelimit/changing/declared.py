@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from weir.conf.texts.request_headers import usable_headers, written_headers
 from weir.conf.texts.request_query import usable_query, written_query
+from weir.conf.texts.share_weights import usable_weights, written_weights
 from weir.conf.texts.site_network import written_network
 from weir.ratelimit.changing.statuses import written
 from weir.ratelimit.changing.values import allowed_network, usable_refusing
@@ -31,6 +32,7 @@ class Kind(Enum):
     HEADERS = "headers"
     QUERY = "query"
     NETWORK = "network"
+    WEIGHTS = "weights"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +79,8 @@ class SiteSetting:
             return usable_query(value) or None
         if self.kind is Kind.NETWORK:
             return allowed_network(value) or None
+        if self.kind is Kind.WEIGHTS:
+            return usable_weights(value) or None
         least, most = self.bounds or (value, value)
         if not least <= value <= most:
             bound = f"at least {least}" if value < least else f"at most {most}"
@@ -195,6 +199,19 @@ SETTINGS: Final = (
         api_help="proxy, ca and certificate; a new proxy, or a new placeholder of a secret, is refused",
         shown=lambda site: "\n".join(written_network(site.network or {})) or "as for all",
         told=lambda site: f"network {', '.join(site.network)}" if site.network else "",
+    ),
+    SiteSetting(
+        name="weights",
+        kind=Kind.WEIGHTS,
+        recalls=False,  # the next dispatch reads them
+        option="--weight",
+        option_help="how many fetches a share gets in each of its turns, such as tenant-7=3; repeat it for more",
+        undo=("--no-weights", "one fetch in each turn of each share"),
+        label="Weights",
+        form_help="A line for each share that gets more than one fetch in its turn: tenant-7=3.",
+        api_help="how many fetches a share gets in each of its turns, by name; of all others 1",
+        shown=lambda site: "\n".join(written_weights(site.weights or {})) or "all shares alike",
+        told=lambda site: f"weights {', '.join(written_weights(site.weights))}" if site.weights else "",
     ),
 )
 # The command names robots.txt last.

@@ -10,6 +10,7 @@ from django import forms
 from weir.conf.texts.rates import parse_duration
 from weir.conf.texts.request_headers import parse_header, usable_headers, written_headers
 from weir.conf.texts.request_query import parse_parameter, usable_query, written_query
+from weir.conf.texts.share_weights import parse_weight, usable_weights, written_weights
 from weir.conf.texts.site_network import parse_network, written_network
 from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
@@ -57,9 +58,9 @@ class Lines(forms.CharField):
 
     def __init__(
         self,
-        usable: Callable[[Iterable[tuple[str, str]]], dict[str, str]],
-        parse: Callable[[str], tuple[str, str]],
-        written: Callable[[Mapping[str, str]], list[str]],
+        usable: Callable[[Iterable[tuple[str, Any]]], dict[str, Any]],
+        parse: Callable[[str], tuple[str, Any]],
+        written: Callable[[Mapping[str, Any]], list[str]],
         **options: Any,
     ) -> None:
         super().__init__(widget=forms.Textarea(attrs={"rows": 3}), **options)
@@ -69,7 +70,7 @@ class Lines(forms.CharField):
         """Return the text of what is stored."""
         return "\n".join(self._written(value)) if isinstance(value, dict) else value
 
-    def clean(self, value: Any) -> dict[str, str] | None:  # noqa: ANN401  Django's signature
+    def clean(self, value: Any) -> dict[str, Any] | None:  # noqa: ANN401  Django's signature
         """Read them; nothing is the default."""
         lines = [line for line in super().clean(value).splitlines() if line.strip()]
         try:
@@ -94,6 +95,7 @@ FIELDS: Final[Mapping[Kind, Callable[..., forms.Field]]] = {
     Kind.HEADERS: partial(Lines, usable_headers, parse_header, written_headers),
     Kind.QUERY: partial(Lines, usable_query, parse_parameter, written_query),
     Kind.NETWORK: partial(Lines, allowed_network, parse_network, written_network),
+    Kind.WEIGHTS: partial(Lines, usable_weights, parse_weight, written_weights),
 }
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from weir.conf.texts.rates import parse_duration
 from weir.conf.texts.request_headers import parse_header
 from weir.conf.texts.request_query import parse_parameter
+from weir.conf.texts.share_weights import parse_weight, usable_share
 from weir.conf.texts.site_network import parse_network
 from weir.conf.texts.suggestions import no_such_word
 from weir.ratelimit.changing.statuses import parse_statuses
@@ -76,6 +77,22 @@ def network(text: str) -> tuple[str, str]:
     """Return the name and the value of a setting such as 'ca={secret:NAME}'."""
     try:
         return parse_network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def share(text: str) -> str | None:
+    """Return the name of a share such as 'tenant-7'."""
+    try:
+        return usable_share(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def weight(text: str) -> tuple[str, int]:
+    """Return the name and the weight of a share such as 'tenant-7=3'."""
+    try:
+        return parse_weight(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -20,6 +20,7 @@ from weir.workers.cli.arguments import (
     parameter,
     statuses,
     utf8,
+    weight,
 )
 from weir.workers.fetches.actions import sites as actions
 from weir.workers.fetches.management import forecast_text, site_text
@@ -36,6 +37,7 @@ READ: dict[Kind, dict[str, Any]] = {
     Kind.HEADERS: {"type": header, "action": "append", "metavar": "'NAME: VALUE'"},
     Kind.QUERY: {"type": parameter, "action": "append", "metavar": "NAME=VALUE"},
     Kind.NETWORK: {"type": network, "action": "append", "metavar": "NAME=VALUE"},
+    Kind.WEIGHTS: {"type": weight, "action": "append", "metavar": "SHARE=N"},
 }
 LISTED = 100
 
