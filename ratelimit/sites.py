@@ -33,10 +33,11 @@ PATIENCE = 10.0  # seconds that a caller waits for other transactions that creat
 
 
 class KnownSite(NamedTuple):
-    """The id and the name of a site that exists."""
+    """The id and the name of a site that exists, and whether it ever had shares, which take turns there."""
 
     id: int
     name: str
+    takes_turns: bool
 
 
 CREATE_SITES = Statement("create_sites", commits=False)
@@ -138,11 +139,16 @@ def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str,
 
     Raises SitesLocked if it has to wait for other transactions for longer than `patience_s` seconds.
     """
+    return {host: site.id for host, site in each_site_of(hosts, patience_s).items()}
+
+
+def each_site_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str, KnownSite]:
+    """Return each host's site, as `sites_of` does."""
     known = known_sites(hosts)
     while missing := hosts - known.keys():  # once more if another process has made a site cover a host meanwhile
         known |= create_sites(missing, patience_s)
         known |= known_sites(hosts - known.keys())
-    return {host: site.id for host, site in known.items()}
+    return known
 
 
 def locked(name: str) -> Site | None:
@@ -187,5 +193,5 @@ def _named(names: AbstractSet[str]) -> list[KnownSite]:
 
 
 def _covering(names: AbstractSet[str]) -> dict[str, KnownSite]:
-    rows = Site.objects.filter(name__in=names, covers_subdomains=True).values_list("pk", "name")
-    return {name: KnownSite(pk, name) for pk, name in rows}
+    rows = Site.objects.filter(name__in=names, covers_subdomains=True).values_list("pk", "name", "turn_share")
+    return {name: KnownSite(pk, name, share is not None) for pk, name, share in rows}

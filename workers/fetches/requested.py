@@ -62,15 +62,17 @@ def dedupe_key(
     headers: Mapping[str, str] | None = None,
     request: str = "",
     batch: str | None = None,
+    share: str | None = None,
 ) -> UUID:
     """Return the dedupe key of a fetch: the same for the same URL as sent, and all else that is given.
 
     `request` tells the rest of the request from others (`GivenRequest.fingerprint`); it is empty for most.
     """
     given = sorted(f"{name.lower()}: {value}" for name, value in (headers or {}).items())
-    of_batch = [f"\nbatch {batch}"] if batch else ()  # an empty line, which no other text has
-    parts = [on_done, str(revalidate), url, *given, *([request] if request else ()), *of_batch]
-    text = "\n".join(parts)  # none has a line break but that
+    # An empty line, which no other text has: a share or a batch is not taken for a part of the request.
+    more = [f"\n{name} {value}" for name, value in (("share", share), ("batch", batch)) if value]
+    parts = [on_done, str(revalidate), url, *given, *([request] if request else ()), *more]
+    text = "\n".join(parts)  # none has a line break but those
     return UUID(bytes=sha256(text.encode()).digest()[:16])
 
 

@@ -13,10 +13,10 @@ from uuid import UUID
 from django.db import transaction
 
 from weir.postgres.statements import Statement
-from weir.ratelimit.sites import sites_of
+from weir.ratelimit.sites import each_site_of
 from weir.workers import task_names
 from weir.workers.fetches.addresses import allowed_by_settings
-from weir.workers.fetches.enqueue import parsed, tell_workers
+from weir.workers.fetches.enqueue import parsed, share_at, tell_workers
 from weir.workers.fetches.enqueue.inserting import New
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.on_done.calls import Ended
@@ -33,6 +33,7 @@ class WatchedUrl(NamedTuple):
     priority: int
     revalidate: bool
     request_headers: str | None  # as JSON
+    share: str | None
 
 
 class LookedAt(NamedTuple):
@@ -62,22 +63,26 @@ def ask(watched: Sequence[WatchedUrl]) -> list[int | None]:
     hosts: dict[str, str] = {}
     allowed = allowed_by_settings()
     read = [parsed(each.url, allowed, hosts) for each in watched]
-    sites = sites_of(hosts.keys())
+    sites = each_site_of(hosts.keys())
     ids: list[Any] = ENQUEUE_EACH(
         urls=[each.url for each in watched],
         hop_urls=[url for url, _, _ in read],
-        sites=[sites[host] if url else None for url, host, _ in read],
+        sites=[sites[host].id if url else None for url, host, _ in read],
         errors=[error for _, _, error in read],
         dedupe_keys=[each.dedupe_key for each in watched],
         priorities=[each.priority for each in watched],
         revalidates=[each.revalidate for each in watched],
         headers=[each.request_headers for each in watched],
+        shares=[
+            share_at(sites[host], each.share) if url else each.share
+            for each, (url, host, _) in zip(watched, read, strict=True)
+        ],
         max_attempts=MAX_ATTEMPTS,
         on_done=task_names.KEEP_WATCH,
     )
     new = New()
     new.sites = {
-        origin_of(url): sites[host]
+        origin_of(url): sites[host].id
         for fetch, (url, host, _) in zip(ids, read, strict=True)
         if url and fetch is not None
     }

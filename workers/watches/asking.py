@@ -39,6 +39,7 @@ class DueWatch(NamedTuple):
     priority: int
     revalidate: bool
     request_headers: str | None  # as JSON
+    share: str | None
 
 
 DUE = Statement("due", row=DueWatch, commits=False)
@@ -78,6 +79,7 @@ def _ask(due: list[DueWatch]) -> int:
                 priority=watch.priority,
                 revalidate=watch.revalidate,
                 request_headers=watch.request_headers,
+                share=watch.share,
             )
             for watch in due
         ]

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.workers.fetches.models import LONGEST_TASK_NAME, Fetch
 
 LONGEST_HOST = 300  # characters, as of a site's name
@@ -53,6 +54,9 @@ class Watch(models.Model):
         blank=True,
         default="",
         help_text="the Celery task that is called with the id of each fetch whose body differs from the one before",
+    )
+    share = models.CharField(
+        max_length=LONGEST_SHARE, blank=True, default="", db_default="", help_text="whose its fetches are"
     )
     next_at = models.DateTimeField(null=True, help_text="when it is asked for next; null: an operator has paused it")
     created_at = models.DateTimeField(db_default=Now())

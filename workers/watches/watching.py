@@ -18,6 +18,7 @@ from uuid import UUID
 from django.db import transaction
 
 from weir.conf.texts.request_headers import usable_headers
+from weir.conf.texts.share_weights import usable_share
 from weir.postgres.statements import Statement
 from weir.workers.fetches.enqueue import PRIORITIES
 from weir.workers.fetches.on_done.names import name_of
@@ -58,6 +59,7 @@ def watch(
     headers: Mapping[str, str] | None = None,
     on_change: "str | Task[Any, Any] | None" = None,
     tell_first: bool = False,
+    share: str | None = None,
 ) -> Watch:
     """Watch one URL, at once and then in each period; see `watch_many`. `key` is its name, by default the URL."""
     watch_many(
@@ -70,6 +72,7 @@ def watch(
         headers=headers,
         on_change=on_change,
         tell_first=tell_first,
+        share=share,
     )
     return Watch.objects.get(dedupe_key=hash_of(url if key is None else key))
 
@@ -85,6 +88,7 @@ def watch_many(
     headers: Mapping[str, str] | None = None,
     on_change: "str | Task[Any, Any] | None" = None,
     tell_first: bool = False,
+    share: str | None = None,
 ) -> int:
     """Watch many URLs, in a few statements; returns how many of the watches are new.
 
@@ -96,7 +100,7 @@ def watch_many(
     `on_change` is a Celery task, or its name: it is called with the id of each fetch whose body differs from the last
     good body, at least once for each. With `tell_first` it is also called for the first body. Bodies are compared after
     decompression, by SHA-256. A failed fetch, and one with a status that is not 2xx or 304, changes nothing; it shows
-    in `Watch.error`. `headers`, `priority` and `revalidate` are those of the fetches (`request_fetches`).
+    in `Watch.error`. `headers`, `priority`, `revalidate` and `share` are those of the fetches (`request_fetches`).
 
     `urls` may map keys to URLs. A watch is known by its key, by default the URL as it is sent. A second call for a key
     changes that watch, for any number of concurrent callers, within the caller's transaction. If the URL or the headers
@@ -125,6 +129,7 @@ def watch_many(
         "longest": longest,
         "tell_first": tell_first,
         "on_change": name_of(on_change, "on_change"),
+        "share": usable_share(share) or "",
         "total": max(1, len(wanted)),
     }
     with transaction.atomic():

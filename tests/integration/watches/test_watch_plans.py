@@ -57,6 +57,6 @@ def test_no_table_is_read_as_a_whole(*, analyzed: bool) -> None:
 
 def test_a_conflict_is_found_by_the_index_of_unfinished_fetches() -> None:
     one = {"urls": ["u"], "hop_urls": ["u"], "sites": [1], "errors": [""], "dedupe_keys": [UUID(int=1)]}
-    more = {"priorities": [0], "revalidates": [True], "headers": [None], "max_attempts": 5}
+    more = {"priorities": [0], "revalidates": [True], "headers": [None], "shares": ["a"], "max_attempts": 5}
     [insert] = [node for node in plan_of(FETCHES, "enqueue_each", one | more | TASK) if "Operation" in node]
     assert insert["Conflict Arbiter Indexes"] == ["weir_fetch_unfinished_once"]

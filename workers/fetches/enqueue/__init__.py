@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from weir.conf.texts.share_weights import usable_share
 from weir.postgres.moments import in_utc
 from weir.postgres.texts import storable
-from weir.ratelimit.sites import sites_of
+from weir.ratelimit.sites import KnownSite, each_site_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import Allowed, allowed_by_settings
 from weir.workers.fetches.batches.joining import wanted_batch
@@ -61,6 +62,7 @@ def request_fetch(
     batch: str | None = None,
     on_batch_done: "str | Task[Any, Any] | None" = None,
     more_to_come: bool = False,
+    share: str | None = None,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
     [fetch] = request_fetches(
@@ -81,6 +83,7 @@ def request_fetch(
         batch=batch,
         on_batch_done=on_batch_done,
         more_to_come=more_to_come,
+        share=share,
     )
     return fetch
 
@@ -104,6 +107,7 @@ def request_fetches(
     batch: str | None = None,
     on_batch_done: "str | Task[Any, Any] | None" = None,
     more_to_come: bool = False,
+    share: str | None = None,
 ) -> RequestedFetches:
     """Ask for many URLs in a few statements; returns their fetches, in the order of the URLs.
 
@@ -124,9 +128,14 @@ def request_fetches(
     `headers` or of its own. No redirect takes it to another origin. `max_redirects` (0 to 20) bounds the redirects that
     are followed; with 0, a redirect is the result.
 
+    `share` says whose the fetches are, such as "tenant-7" (100 characters at most). The shares of a site take turns
+    there, each with one fetch, or as many as its weight (`set_rate`); fetches without a share take turns as one share
+    more. Priority and age count within a share.
+
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
-    asked for with `dedupe` too, and with the same `on_done`, `revalidate`, request and batch. This holds for any number
-    of concurrent callers. While another transaction that asks for the same URL is open, this call waits for its end.
+    asked for with `dedupe` too, and with the same `on_done`, `revalidate`, request, `share` and `batch`. This holds for
+    any number of concurrent callers. While another transaction that asks for the same URL is open, this call waits for
+    its end.
 
     `batch` is a name of the caller's: its fetches are counted together (`batch_counts`), cancelled and retried together
     (`cancel_batch`, `retry_batch`). `on_batch_done` is a Celery task, or its name: it is called with the batch's name
@@ -136,10 +145,11 @@ def request_fetches(
 
     Raises ValueError for a priority outside -32,768 to 32,766 (what Weir asks for goes before all), `max_attempts`
     outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, a method that is
-    not `repeatable`, a body larger than WEIR_FETCH_MAX_REQUEST_BODY, a request that cannot be sent as it is given, an
-    `on_done` of more than 200 characters, or one that begins with the name of an installed app, which has no such task:
-    a name of another service's task is accepted; TypeError for one text instead of many, an item that is not a text,
-    and a `not_before`, `on_done` or header of another type; SitesLocked if other transactions block the site of a new
+    not `repeatable`, a body larger than WEIR_FETCH_MAX_REQUEST_BODY, a request that cannot be sent as it is given, a
+    `share` that is too long or not printable, an `on_done` of more than 200 characters, or one that begins with the
+    name of an installed app, which has no such task: a name of another service's task is accepted; TypeError for one
+    text instead of many, an item that is not a text, and a `not_before`, `on_done`, `share` or header of another type;
+    SitesLocked if other transactions block the site of a new
     host for ten seconds. Nothing is stored then.
 
     The site of a new host is committed immediately, on a connection of its own if a transaction is open, and stays even
@@ -177,9 +187,10 @@ def request_fetches(
         "method": request.method,
         "max_redirects": request.max_redirects,
     }
+    share = usable_share(share)
     with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
         common["traceparent"] = spans.traceparent()
-        wanted = _wanted(texts, common, request, dedupe=dedupe, batch=batch)
+        wanted = _wanted(texts, common, request, share, dedupe=dedupe, batch=batch)
         with transaction.atomic() if joined else nullcontext():
             common["batch_id"] = joined.join() if joined else None
             fetches, new = (queue_once if dedupe else queue_all)(wanted, not_before, common, request)
@@ -199,13 +210,19 @@ def _texts(urls: Iterable[str]) -> list[str]:
 
 
 def _wanted(
-    texts: Sequence[str], common: dict[str, Any], request: GivenRequest, *, dedupe: bool, batch: str | None
+    texts: Sequence[str],
+    common: dict[str, Any],
+    request: GivenRequest,
+    share: str | None,
+    *,
+    dedupe: bool,
+    batch: str | None,
 ) -> list[WantedFetch]:
     """Return the columns of each text's fetch, except those that all fetches of the call share."""
     allowed = allowed_by_settings()
     hosts: dict[str, str] = {}
     read = [parsed(text, allowed, hosts) for text in texts]
-    sites = sites_of(hosts.keys())
+    sites = each_site_of(hosts.keys())
     key_of = partial(
         dedupe_key,
         on_done=common["on_done"],
@@ -213,17 +230,24 @@ def _wanted(
         headers=request.request_headers,
         request=request.fingerprint,
         batch=batch,
+        share=share,
     )
     return [
         WantedFetch(
             url=text if url else storable(text, STORED_LENGTH),
             hop_url=url,
-            site_id=sites[host] if url else None,
+            site_id=sites[host].id if url else None,
             error=error,
             dedupe_key=key_of(url) if dedupe and url else None,
+            share=share_at(sites[host], share) if url else share,
         )
         for text, (url, host, error) in zip(texts, read, strict=True)
     ]
+
+
+def share_at(site: KnownSite, share: str | None) -> str | None:
+    """Return the share of a fetch at this site: where shares take turns, one without a share has the empty name."""
+    return share or ("" if site.takes_turns else None)
 
 
 def parsed(text: str, allowed: Allowed, hosts: dict[str, str]) -> tuple[str, str, str]:

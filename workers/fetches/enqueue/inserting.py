@@ -28,6 +28,7 @@ class WantedFetch(NamedTuple):
     site_id: int | None
     error: str
     dedupe_key: UUID | None
+    share: str | None
 
 
 class InsertedFetch(NamedTuple):
@@ -79,6 +80,7 @@ def _insert(
         "sites": [one.site_id for one in wanted],
         "errors": [one.error for one in wanted],
         "dedupe_keys": [one.dedupe_key for one in wanted],
+        "shares": [one.share for one in wanted],
         "not_before": not_before,
         **common,
         "request_headers": common["request_headers"] and json.dumps(common["request_headers"]),

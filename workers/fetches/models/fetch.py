@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import MD5, Collate, Left, Now
 
+from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.ratelimit.models import Site
 from weir.workers import task_names
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
@@ -158,6 +159,13 @@ class Fetch(Traced):
         related_name="fetches",
         help_text="in which it is counted",
     )
+    share = models.CharField(  # noqa: DJ001  NULL is not in weir_fetch_shares
+        max_length=LONGEST_SHARE,
+        null=True,
+        blank=True,
+        db_collation="C",
+        help_text="whose it is: the shares of a site take turns; NULL, and where the site has shares empty: nobody's",
+    )
 
     objects: ClassVar = FetchQuerySet.as_manager()
 
@@ -210,6 +218,13 @@ class Fetch(Traced):
                 F("id"),
                 condition=Q(state=FetchState.QUEUED),
                 name="weir_fetch_queue",
+            ),
+            # Dispatch at a site with shares: the best queued fetches of each (weir_fetches_in_turn). The condition is
+            # another one than that of weir_fetch_queue, which PostgreSQL might read in its place, from end to end.
+            models.Index(
+                fields=["site", "share", "-priority", "not_before", "id"],
+                condition=Q(share__isnull=False, lease_until__isnull=True, finished_at__isnull=True),
+                name="weir_fetch_shares",
             ),
             # A robots.txt is known now: which fetches of the site wait for it?
             models.Index(

@@ -20,10 +20,12 @@
 -- timed     the same sites, with the clock read under the locks
 -- opened    the soonest start of each site
 -- planned   how many slots each site may get
--- within    the sites before which fewer than `most_slots` slots may be given
--- picked    the best fetches of these sites, locked: one row for each fetch, and one for a site without a fetch
+-- within    the sites before which fewer than `most_slots` slots may be given, and whether they have shares
+-- picked    the best fetches of these sites, locked: one row for each fetch, and one for a site without a fetch; where a
+--           site has shares, they take turns (weir_fetches_in_turn)
 -- chosen    the fetches that get slots; if a robots.txt is among them, only robots.txt files: the others wait for it
 -- assigned  the slot and start of each fetch
+-- turned    whose turn it is after these fetches
 -- moved     the new clock of each site, and whether this statement sees the version of the site's row that is locked
 -- slots, fetches  what is written
 -- clocks    the sites' rows, by their places (newest version)
@@ -38,6 +40,7 @@ WITH clock AS MATERIALIZED (
 ), due AS MATERIALIZED (
     SELECT
         id, ctid AS place, effective_interval, burst, spacing, next_start, paused_until, backed_off_until, max_concurrency,
+        weights, turn_share, turn_used,
         effective_grace + make_interval(secs => %(added_grace)s::float8) AS effective_grace,
         split_until IS NOT NULL AS was_split
     FROM weir_ratelimit_site
@@ -107,7 +110,14 @@ WITH clock AS MATERIALIZED (
         ) AS run
     ) AS left_over
 ), within AS MATERIALIZED (
-    SELECT *
+    SELECT
+        planned.*,
+        (  -- first row
+            SELECT share FROM weir_fetches_fetch AS job
+            WHERE job.site_id = planned.id AND job.lease_until IS NULL AND job.finished_at IS NULL AND job.share IS NOT NULL
+            ORDER BY job.share, job.priority DESC, job.not_before, job.id
+            LIMIT 1
+        ) IS NOT NULL AS has_shares
     FROM (SELECT planned.*, sum(room) OVER (ORDER BY id) - room AS slots_before FROM planned) AS planned
     WHERE slots_before < %(most_slots)s::bigint
 ), picked AS MATERIALIZED (
@@ -117,6 +127,9 @@ WITH clock AS MATERIALIZED (
         best.priority,
         best.not_before,
         best.is_robots,
+        best.turn,
+        best.share,
+        best.in_turn,
         bool_or(best.is_robots) OVER (PARTITION BY within.id) AS robots_first
     FROM within
     LEFT JOIN LATERAL (
@@ -139,17 +152,32 @@ WITH clock AS MATERIALIZED (
                 LIMIT 1
             ) AS next
         )
-        SELECT due_job.*
-        FROM level
+        (
+            SELECT due_job.*, 0 AS turn, NULL::text AS share, NULL::int AS in_turn
+            FROM level
+            CROSS JOIN LATERAL (
+                SELECT id, priority, not_before, is_robots
+                FROM weir_fetches_fetch
+                WHERE site_id = within.id AND state = 'queued' AND priority = level.priority AND not_before <= within.now
+                ORDER BY not_before, id
+                LIMIT greatest(within.room, 0)
+                FOR NO KEY UPDATE SKIP LOCKED
+            ) AS due_job
+            WHERE NOT within.has_shares
+            LIMIT greatest(within.room, 0)
+        )
+        UNION ALL
+        SELECT due_job.*, next.place, next.share, next.in_turn
+        FROM weir_fetches_in_turn(
+            within.id, greatest(within.room, 0), within.now, within.weights, coalesce(within.turn_share, ''), within.turn_used
+        ) AS next
         CROSS JOIN LATERAL (
             SELECT id, priority, not_before, is_robots
             FROM weir_fetches_fetch
-            WHERE site_id = within.id AND state = 'queued' AND priority = level.priority AND not_before <= within.now
-            ORDER BY not_before, id
-            LIMIT greatest(within.room, 0)
+            WHERE id = next.fetch_id AND state = 'queued'
             FOR NO KEY UPDATE SKIP LOCKED
         ) AS due_job
-        LIMIT greatest(within.room, 0)
+        WHERE within.has_shares
     ) AS best ON true
 ), chosen AS MATERIALIZED (
     SELECT
@@ -158,7 +186,7 @@ WITH clock AS MATERIALIZED (
         count(fetch_id) OVER (PARTITION BY id) AS taken
     FROM picked
     WHERE is_robots OR NOT coalesce(robots_first, false)
-    WINDOW site_queue AS (PARTITION BY id ORDER BY priority DESC, not_before, fetch_id)
+    WINDOW site_queue AS (PARTITION BY id ORDER BY turn, priority DESC, not_before, fetch_id)
 ), assigned AS MATERIALIZED (
     SELECT
         chosen.*,
@@ -180,21 +208,29 @@ WITH clock AS MATERIALIZED (
     -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM assigned WHERE fetch_id = abs(fetch_id) AND slot_id = abs(slot_id)) AS assigned
     WHERE weir_fetches_fetch.id = assigned.fetch_id
+), turned AS MATERIALIZED (
+    SELECT DISTINCT ON (id) id, share, in_turn FROM assigned WHERE in_turn IS NOT NULL ORDER BY id, k DESC
 ), moved AS MATERIALIZED (
     SELECT
         first.id, first.place, weir_ratelimit_next_start(use_until, effective_interval) AS next_start,
+        coalesce(turned.share, first.turn_share) AS turn_share, coalesce(turned.in_turn, first.turn_used) AS turn_used,
         seen.place IS NOT NULL AS is_seen
-    FROM (SELECT id, place, use_until, effective_interval FROM assigned WHERE k = 0 AND fetch_id IS NOT NULL) AS first
+    FROM (
+        SELECT id, place, use_until, effective_interval, turn_share, turn_used
+        FROM assigned
+        WHERE k = 0 AND fetch_id IS NOT NULL
+    ) AS first
+    LEFT JOIN turned ON turned.id = first.id
     LEFT JOIN LATERAL (SELECT ctid AS place FROM weir_ratelimit_site WHERE ctid = first.place OFFSET 0) AS seen ON true
 ), clocks AS (
     UPDATE weir_ratelimit_site
-    SET next_start = moved.next_start
-    FROM (SELECT place, next_start FROM moved WHERE is_seen) AS moved
+    SET next_start = moved.next_start, turn_share = moved.turn_share, turn_used = moved.turn_used
+    FROM (SELECT place, next_start, turn_share, turn_used FROM moved WHERE is_seen) AS moved
     WHERE weir_ratelimit_site.ctid = moved.place
 ), replaced AS (
     UPDATE weir_ratelimit_site
-    SET next_start = moved.next_start
-    FROM (SELECT id, next_start FROM moved WHERE NOT is_seen) AS moved
+    SET next_start = moved.next_start, turn_share = moved.turn_share, turn_used = moved.turn_used
+    FROM (SELECT id, next_start, turn_share, turn_used FROM moved WHERE NOT is_seen) AS moved
     WHERE weir_ratelimit_site.id = moved.id
         AND weir_ratelimit_site.id = ANY(ARRAY(SELECT id FROM moved WHERE NOT is_seen))  -- array look-up
 )

@@ -6,11 +6,11 @@
 -- docs/explanation/sql.md).
 INSERT INTO weir_watches_watch AS watch (
     key, dedupe_key, url, host, request_headers, priority, revalidate, every, jitter, shortest, longest, period,
-    tell_first, on_change, next_at
+    tell_first, on_change, share, next_at
 )
 SELECT
     key, dedupe_key, url, host, %(request_headers)s::jsonb, %(priority)s, %(revalidate)s, %(every)s, %(jitter)s,
-    %(shortest)s, %(longest)s, %(every)s, %(tell_first)s, %(on_change)s,
+    %(shortest)s, %(longest)s, %(every)s, %(tell_first)s, %(on_change)s, %(share)s,
     statement_timestamp() + %(every)s::interval * (place / %(total)s::float8)
 FROM unnest(%(keys)s::text[], %(dedupe_keys)s::uuid[], %(urls)s::text[], %(hosts)s::text[], %(places)s::bigint[])
     AS given (key, dedupe_key, url, host, place)
@@ -18,10 +18,10 @@ LEFT JOIN LATERAL (  -- row look-up
     SELECT true AS stays FROM weir_watches_watch AS known
     WHERE known.dedupe_key = given.dedupe_key AND (
         known.url, known.request_headers, known.priority, known.revalidate, known.every, known.jitter, known.shortest,
-        known.longest, known.tell_first, known.on_change
+        known.longest, known.tell_first, known.on_change, known.share
     ) IS NOT DISTINCT FROM (
         given.url, %(request_headers)s::jsonb, %(priority)s, %(revalidate)s, %(every)s, %(jitter)s, %(shortest)s,
-        %(longest)s, %(tell_first)s, %(on_change)s
+        %(longest)s, %(tell_first)s, %(on_change)s, %(share)s
     )
     OFFSET 0
 ) AS known ON true
@@ -30,6 +30,7 @@ ON CONFLICT (dedupe_key) DO UPDATE SET
     url = EXCLUDED.url, host = EXCLUDED.host, request_headers = EXCLUDED.request_headers, priority = EXCLUDED.priority,
     revalidate = EXCLUDED.revalidate, every = EXCLUDED.every, jitter = EXCLUDED.jitter, shortest = EXCLUDED.shortest,
     longest = EXCLUDED.longest, tell_first = EXCLUDED.tell_first, on_change = EXCLUDED.on_change,
+    share = EXCLUDED.share,
     period = CASE
         WHEN (watch.every, watch.shortest, watch.longest)
             IS NOT DISTINCT FROM (EXCLUDED.every, EXCLUDED.shortest, EXCLUDED.longest) THEN watch.period
