@@ -97,6 +97,7 @@ def as_text(details: SiteDetails) -> str:
         "settings": ", ".join(_settings(site)) or "defaults",
         "state": ", ".join(_states(details.at, details.pause)),
         "backlog": f"{expected.queued:,} queued" + (f", {expected.not_due:,} not due yet" if expected.not_due else ""),
+        **({"shares": "; ".join(_shares(details))} if details.shares else {}),
         **({"out of time": _out_of_time(site)} if site.starts_out_of_time else {}),
         "robots.txt": "; ".join(_robots(details)),
         "last error": terminal.printable(details.last_error) or "none",
@@ -115,6 +116,7 @@ def as_data(details: SiteDetails) -> dict[str, object]:
             {"origin": file.origin, "state": file.state, "error": file.error, "expires_at": file.expires_at.isoformat()}
             for file in details.robots
         ],
+        "shares": [share._asdict() for share in details.shares],
         "last_error": details.last_error or None,
         "version": version_of(details.at.site),
         "forecast": forecast_text.as_data(details.expected),
@@ -167,6 +169,12 @@ def _states(at: SiteNow, pause: SitePause | None = None) -> Iterator[str]:
 def _out_of_time(site: Site) -> str:
     starts = "1 start" if site.starts_out_of_time == 1 else f"{site.starts_out_of_time:,} starts"
     return f"{starts}, the last at {_utc(site.out_of_time_at):{WHEN}}"
+
+
+def _shares(details: SiteDetails) -> Iterator[str]:
+    for share in details.shares:
+        name = terminal.printable(share.share) or "without a share"
+        yield f"{name}: {share.said}{f' (weight {share.weight})' if share.weight > 1 else ''}"
 
 
 def _robots(details: SiteDetails) -> Iterator[str]:

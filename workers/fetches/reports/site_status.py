@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from django.db.models.functions import Now
 
+from weir.postgres.statements import Statement
 from weir.ratelimit import site_names
 from weir.ratelimit.models import TRIED_STATES, Site, held_state
 from weir.ratelimit.sites import unknown_site
@@ -15,6 +16,8 @@ from weir.workers.fetches.reports.forecast import Forecast, forecast
 from weir.workers.fetches.reports.holds import SitePause, next_try, pauses
 
 MOST_ROBOTS = 5  # robots.txt files of one site that are shown
+MOST_SHARES, SHARES_LOOKED_AT = 20, 100  # shares of one site that are shown, and among which these are found
+COUNTED_OF_SHARE = 1_000  # queued fetches of a share that are counted
 LOOKED_AT = 1_000  # queued fetches, for the last error
 
 
@@ -40,6 +43,22 @@ class SiteNow(NamedTuple):
         return next_try(self.site) if self.back_off in TRIED_STATES else None
 
 
+class WaitingShare(NamedTuple):
+    """A share that waits for its turns at a site; the empty name is that of fetches without a share."""
+
+    share: str
+    weight: int
+    queued: int  # COUNTED_OF_SHARE + 1: more
+
+    @property
+    def said(self) -> str:
+        """Return how many wait, in words."""
+        return f"{self.queued:,}" if self.queued <= COUNTED_OF_SHARE else f"more than {COUNTED_OF_SHARE:,}"
+
+
+WAITING_SHARES = Statement("waiting_shares", row=WaitingShare, commits=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteDetails:
     """Everything that is known about one site."""
@@ -47,6 +66,7 @@ class SiteDetails:
     at: SiteNow
     expected: Forecast
     pause: SitePause | None  # who paused it, if it is paused and that is known
+    shares: Sequence[WaitingShare]  # those of its first shares that have most queued fetches; empty without shares
     robots: Sequence[RobotsFile]  # robots.txt files that still count, at most MOST_ROBOTS
     last_error: str  # of the first queued fetch that has one; else why the site is, or was, unreachable; or ""
 
@@ -80,6 +100,7 @@ def site_details(host: str) -> SiteDetails:
         at=at,
         expected=forecast(site.name),
         pause=pauses({site.name: site.paused_until}).get(site.name) if at.is_paused else None,
+        shares=WAITING_SHARES(site=site.pk, most=MOST_SHARES, looked_at=SHARES_LOOKED_AT, counted=COUNTED_OF_SHARE),
         robots=list(known[:MOST_ROBOTS]),
         last_error=next(errors, site.backoff_error),
     )

@@ -281,6 +281,9 @@ def _turn(row: WaitingFetch, waits: Sequence[FetchBlocker]) -> Iterator[FetchBlo
     """
     more = " or more" if row.ahead >= MOST_AHEAD else ""
     before = f"{row.ahead:,}{more} due fetch{pluralize(row.ahead, 'es')} of {row.site} before it"
+    if row.other_shares:
+        mine = f"its share {row.share}" if row.share else "what has no share"
+        before += f", as {mine} takes turns with {row.other_shares:,} other{pluralize(row.other_shares)}"
     rate = rate_text(row.effective_interval, row.written_rate)
     rate += ", which robots.txt asks for" if row.effective_interval > row.interval else ""
     place = f"{before if row.ahead else 'It is the next one'}, at {rate}"

@@ -13,6 +13,8 @@
 -- robots  among the robots.txt files of the origins, the one that stays unreachable for the longest time
 -- dated   when queued fetches can start
 -- queue   the site's queued fetches, counted in the index weir_fetch_queue alone, because a queue may be long
+-- shared  what of this queue has a share, the empty one included, and what of it would start before the request by age,
+--         but is of other shares than the request, which has none: counted in the index weir_fetch_shares alone
 -- asked   the site's queued robots.txt files that are due: few, because the index weir_fetch_robots_once has only
 --         unfinished fetches of robots.txt files
 SELECT
@@ -26,7 +28,13 @@ SELECT
     extract(epoch FROM effective_grace)::float8 AS grace_s,
     extract(epoch FROM next_start - now)::float8 AS reserved_for_s,
     coalesce(extract(epoch FROM greatest(paused_until, backed_off_until) - now), '-infinity')::float8 AS held_for_s,
-    queue.*, asked.robots,
+    queued, backlog,
+    ahead - others + CASE WHEN shared.fetches = 0 THEN 0 ELSE (
+        SELECT fetches FROM weir_fetches_before_share(
+            site.id, '', greatest(ahead - others - robots, 0), due, weights, coalesce(turn_share, ''), turn_used, 10000
+        )
+    ) END AS ahead,
+    asked.robots,
     coalesce(obeys_robots, %(obey)s::bool)
         AND NOT EXISTS (SELECT FROM weir_fetches_robotsfile WHERE origin = ANY(%(origins)s) AND refresh_at > now)
         AND NOT EXISTS (
@@ -45,14 +53,14 @@ CROSS JOIN (
     SELECT
         id, name, written_rate, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots,
         next_start, paused_until, backed_off_until, refused_until, backoff_error, is_silent, has_backlog, due_at,
-        crawl_delay
+        crawl_delay, weights, turn_share, turn_used
     FROM weir_ratelimit_site
     WHERE id = %(site)s
     UNION ALL
     SELECT
         NULL, %(name)s, %(written_rate)s, %(interval)s::interval, weir_ratelimit_spacing(%(interval)s::interval),
         weir_ratelimit_grace(%(interval)s::interval), 1, NULL, NULL, %(long_ago)s,
-        NULL, NULL, NULL, '', false, false, NULL, NULL
+        NULL, NULL, NULL, '', false, false, NULL, NULL, NULL, NULL, 0
     WHERE %(site)s::bigint IS NULL
 ) AS site
 CROSS JOIN LATERAL (
@@ -89,3 +97,13 @@ CROSS JOIN LATERAL (
     ) AS asked
     WHERE asked.site_id = site.id AND asked.state = 'queued' AND asked.not_before <= now
 ) AS asked
+CROSS JOIN LATERAL (
+    SELECT
+        count(*) AS fetches,
+        count(*) FILTER (
+            WHERE share <> '' AND (priority = 0 AND not_before <= due
+                OR priority > 0 AND not_before <= greatest(due, now + make_interval(secs => %(starts_within)s::float8)))
+        ) AS others
+    FROM weir_fetches_fetch
+    WHERE site_id = site.id AND share IS NOT NULL AND lease_until IS NULL AND finished_at IS NULL
+) AS shared

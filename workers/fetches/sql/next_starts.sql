@@ -1,6 +1,6 @@
 -- Read which fetches start next at `site`: the first `most` that have slots, and `most` queued ones. Of the first
 -- `looked_at` fetches of the queue, these are the ones that are due, in the order of the queue, then the others in the
--- order in which they become due. Also read what the caller needs to compute when the queued ones start. Reads only, by
+-- order in which they become due. At a site with shares, the due ones are in the order of their turns. Also read what the caller needs to compute when the queued ones start. Reads only, by
 -- indexes (index order, docs/explanation/sql.md).
 --
 -- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
@@ -37,11 +37,24 @@ SELECT
             FROM (
                 SELECT *, row_number() OVER () AS place
                 FROM (
-                    SELECT id, url, is_robots, not_before
-                    FROM weir_fetches_fetch
-                    WHERE site_id = site.id AND state = 'queued'
-                    ORDER BY priority DESC, not_before, id
-                    LIMIT %(looked_at)s
+                    SELECT job.*
+                    FROM weir_fetches_in_turn(
+                        site.id, %(most)s::int, now, site.weights, coalesce(site.turn_share, ''), site.turn_used
+                    ) AS next
+                    CROSS JOIN LATERAL (
+                        SELECT id, url, is_robots, not_before FROM weir_fetches_fetch WHERE id = next.fetch_id OFFSET 0
+                    ) AS job
+                    WHERE site.turn_share IS NOT NULL
+                    UNION ALL
+                    SELECT *
+                    FROM (
+                        SELECT id, url, is_robots, not_before
+                        FROM weir_fetches_fetch
+                        WHERE site_id = site.id AND state = 'queued'
+                        ORDER BY priority DESC, not_before, id
+                        LIMIT %(looked_at)s
+                    ) AS by_age
+                    WHERE site.turn_share IS NULL OR not_before > now
                 ) AS first
             ) AS placed
             ORDER BY in_s, is_robots DESC, place

@@ -5,7 +5,8 @@
 --
 -- clock   the database's time
 -- job     the fetch, with the origin that it is requested from
--- higher  queued fetches of the site with a higher priority
+-- in_turn  if the site has shares, which take turns: the fetches before it (weir_fetches_ahead_in_turn)
+-- higher  queued fetches of the site with a higher priority, if it has no shares
 -- equal   queued fetches of the site with the same priority that are before it in the queue
 -- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
 SELECT
@@ -21,7 +22,8 @@ SELECT
     NOT job.is_robots AND job.token_client = '' AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
     file.state AS robots_state, file.error AS robots_error, file.expires_at AS robots_expires_at,
     asked.id AS robots_fetch, asked.state AS robots_fetch_state,
-    coalesce(higher.due + equal.due, 0) AS ahead,
+    job.share, coalesce(in_turn.shares, 0) AS other_shares,
+    coalesce(in_turn.fetches, higher.due + equal.due, 0) AS ahead,
     coalesce(run.at_once, 0)::int AS at_once, coalesce(run.runs, '[]') AS held_runs
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN LATERAL (
@@ -48,12 +50,16 @@ LEFT JOIN LATERAL (
     WHERE is_robots AND state IN ('queued', 'reserved', 'running') AND url = job.origin || %(path)s AND id <> job.id
     LIMIT 1
 ) AS asked ON true
+LEFT JOIN LATERAL weir_fetches_ahead_in_turn(
+    job.site_id, job.share, job.priority, job.not_before, job.id, now, site.weights, coalesce(site.turn_share, ''),
+    site.turn_used, %(most)s::int
+) AS in_turn ON job.is_queued
 LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE not_before <= now) AS due
     FROM (
         SELECT not_before
         FROM weir_fetches_fetch
-        WHERE site_id = job.site_id AND state = 'queued' AND priority > job.priority
+        WHERE site_id = job.site_id AND state = 'queued' AND priority > job.priority AND in_turn.fetches IS NULL
         ORDER BY priority DESC, not_before, id
         LIMIT %(most)s
     ) AS first
@@ -64,7 +70,7 @@ LEFT JOIN LATERAL (
         SELECT not_before
         FROM weir_fetches_fetch
         WHERE site_id = job.site_id AND state = 'queued' AND priority = job.priority
-            AND (not_before, id) < (job.not_before, job.id)
+            AND (not_before, id) < (job.not_before, job.id) AND in_turn.fetches IS NULL
         ORDER BY not_before, id
         LIMIT greatest(%(most)s - coalesce(higher.due, 0), 0)
     ) AS first
