@@ -22,6 +22,7 @@ PAUSE: Final = AuditedAction("watches.pause", MAY_CHANGE)
 RESUME: Final = AuditedAction("watches.resume", MAY_CHANGE)
 SETTINGS: Final = (
     "url", "every_s", "jitter", "shortest_s", "longest_s", "priority", "revalidate", "tell_first", "on_change",
+    "share",
 )  # fmt: skip
 
 

@@ -81,6 +81,7 @@ def as_data(watch: Watch) -> dict[str, object]:
         "revalidate": watch.revalidate,
         "tell_first": watch.tell_first,
         "on_change": watch.on_change,
+        "share": watch.share,
         "next_at": _text(watch.next_at),
         "asked_at": _text(watch.asked_at),
         "fetch": watch.fetch_id,

@@ -110,6 +110,7 @@ def _wrong_fetches() -> Iterator[Bad]:
         "method": ["post", "TRACE", "", None, 1, "GET / HTTP/1.1\r\nX:"],
         "repeatable": ["true", 1, None],
         "max_redirects": [-1, 21, "1", True, None],
+        "share": ["s" * 101, "a\nb", 7],
         "body": ["text", 1, [], True],  # of a GET
         "json": [0, {}, "text"],
         "form": [{"a": "1"}, {"a": 1}, [["a", "1"]], "a=1"],
@@ -215,6 +216,7 @@ def _wrong_sites() -> Iterator[Bad]:
         "headers": [[], "A: 1", {"A": 1}, {"Host": "b.example"}, {"A": "a\r\nb"}, {"Authorization": "x"}, {"A": "\0"}],
         "network": [[], {"proxy": 1}, {"via": "x"}, {"ca": "text"}, {"proxy": "socks5://a:1"}, {"proxy": "http://a:1"}],
         "query": [[], "a=1", {"a": 1}, {"": "x"}, {"a": "\0"}, {"a": "{SECRET:A}"}, {"a": "{token:A}"}],
+        "weights": [[], "a=1", {"a": 0}, {"a": 101}, {"a": "1"}, {"a": 1.5}, {"": 1}, {"a\n": 1}, {"s" * 101: 1}],
         "next_start": ["2000-01-01T00:00:00Z"],
         "recalled_slot": [0],
     }

@@ -67,9 +67,9 @@ def test_a_fetch_has_headers_of_its_own_that_name_no_secret(program: Program) ->
     body: dict[str, Any] = {"urls": ["https://a.example/"], "headers": {"X-Api-Key": "{secret:SHOP}"}}
     refused = program.call("POST", "/fetches", body)
     assert (refused.status_code, "an operator sets them for the site" in refused.text) == (422, True)
-    accepted = program.call("POST", "/fetches", {**body, "headers": {"Accept": "text/csv"}})
+    accepted = program.call("POST", "/fetches", {**body, "headers": {"Accept": "text/csv"}, "share": "a"})
     shown = program.call("GET", f"/fetches/{accepted.json()['fetches'][0]['id']}")
-    assert shown.json()["request_headers"] == {"Accept": "text/csv"}
+    assert (shown.json()["request_headers"], shown.json()["share"]) == ({"Accept": "text/csv"}, "a")
     wrong = program.call("POST", "/fetches", {**body, "headers": {"Host": "b.example"}})
     assert (wrong.status_code, "belongs to the connection" in wrong.text) == (422, True)
 

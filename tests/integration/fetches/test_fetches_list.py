@@ -134,6 +134,7 @@ def test_the_list_for_machines_has_all_fields(five: list[int]) -> None:
         "error": "Connection refused (attempt 5 of 5)",
         "incomplete": "",
         "site": "a.example",
+        "share": None,
         "attempts": 0,
         "max_attempts": 5,
         "started_at": None,

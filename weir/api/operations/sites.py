@@ -244,6 +244,7 @@ def _details(of: SiteDetails) -> schemas.SiteDetails:
         starts_in_s=finite(of.expected.starts_in_s),
         clears_in_s=finite(of.expected.clears_in_s),
         last_error=of.last_error,
+        shares=[schemas.WaitingShare(**share._asdict()) for share in of.shares],
         robots=[_robots(file) for file in of.robots],
     )
 

@@ -34,7 +34,7 @@ def post_watches(request: HttpRequest, wanted: NewWatches) -> NewWatchesAnswer:
         raise Problem(INVALID, "headers must not name secrets here: an operator sets them for the site.")
     if (wanted.shortest_s is None) is not (wanted.longest_s is None):
         raise Problem(INVALID, "Give shortest_s and longest_s, or none of them.")
-    options = wanted.model_dump(include={"jitter", "priority", "revalidate", "headers"})
+    options = wanted.model_dump(include={"jitter", "priority", "revalidate", "headers", "share"})
     with refused(INVALID, ValueError):
         keys = {_key(request, url): url for url in wanted.urls}
         new = watch_many(keys, every=timedelta(seconds=wanted.every_s), adapt=_adapt(wanted), **options)

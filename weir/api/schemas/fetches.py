@@ -8,6 +8,7 @@ from pydantic import Field
 
 from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Digits, Flag, Host, Moment, Next, Text, Why
 from weir.conf.texts.request_headers import MOST_HEADERS
+from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
 from weir.workers.fetches.methods import MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.models import LONGEST_BATCH_NAME
@@ -58,6 +59,9 @@ class NewFetches(Body):
         Field(min_length=1, description="the batch that the fetches join; `api:` and the token's name go before it"),
     ] = None
     more_to_come: Annotated[Flag, Field(description="the batch ends only after a request for it without this")] = False
+    share: Annotated[
+        Text | None, Field(max_length=LONGEST_SHARE, description="whose they are: the shares of a site take turns")
+    ] = None
 
 
 class AcceptedFetch(Answer):
@@ -91,6 +95,7 @@ class ListedFetch(Answer):
     max_attempts: int
     priority: int
     is_robots: bool
+    share: str
     not_before: datetime
     created_at: datetime
     started_at: datetime | None
@@ -118,6 +123,7 @@ class FetchQuery(Body):
     since: Annotated[str, Field(max_length=50, description="ended since: a time, or how long ago, such as 2h")] = ""
     until: Annotated[str, Field(max_length=50, description="ended until, written as `since`")] = ""
     batch: Annotated[str, Field(max_length=LONGEST_BATCH_NAME, description="the whole name of their batch")] = ""
+    share: Annotated[str, Field(max_length=LONGEST_SHARE)] = ""
 
 
 class FetchListQuery(FetchQuery):
@@ -151,6 +157,7 @@ class FetchDetails(Answer):
     state: FetchState
     site: str
     priority: int
+    share: str
     attempts: int
     max_attempts: int
     status_code: int | None
@@ -206,6 +213,7 @@ class RetryFilter(Body):
     since: Annotated[Text, Field(max_length=50)] = ""
     until: Annotated[Text, Field(max_length=50)] = ""
     batch: BatchName = ""
+    share: Annotated[Text, Field(max_length=LONGEST_SHARE)] = ""
 
 
 class Retry(Body):

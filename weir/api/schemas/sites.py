@@ -8,14 +8,17 @@ from pydantic import ConfigDict, Field
 from weir.api.schemas.values import Answer, Body, Count, Cursor, Digits, Flag, Next, Seconds, Text, Why
 from weir.conf.texts.request_headers import MOST_HEADERS
 from weir.conf.texts.request_query import MOST_PARAMETERS
+from weir.conf.texts.share_weights import HEAVIEST, MOST_WEIGHTS
 from weir.conf.texts.site_network import NAMES
 from weir.ratelimit.changing.declared import SETTINGS, Kind
 from weir.ratelimit.models import LONGEST_WRITTEN_RATE, MOST_REFUSING, REFUSING_FROM, REFUSING_TO
 from weir.workers.fetches.reports.forecast import MOST_ADDED
 from weir.workers.fetches.reports.site_list import LONGEST_SEARCH
+from weir.workers.fetches.reports.site_status import COUNTED_OF_SHARE
 
 Rate = Annotated[Text, Field(max_length=LONGEST_WRITTEN_RATE, description="3/s, 1/10s, 100/h, 1/day")]
 Status = Annotated[Count, Field(ge=REFUSING_FROM, le=REFUSING_TO)]
+Weight = Annotated[Count, Field(ge=1, le=HEAVIEST)]
 NextTry = Annotated[
     datetime | None,
     Field(description="when a backed off or unreachable site is asked again; past: it may be now"),
@@ -27,8 +30,13 @@ SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "i
 def _declared(name: str) -> Any:  # noqa: ANN401  the return type of pydantic's Field
     """Return a field with the limits and the description of a site's setting."""
     [setting] = [setting for setting in SETTINGS if setting.name == name]
-    most_listed = {Kind.STATUSES: MOST_REFUSING, Kind.HEADERS: MOST_HEADERS, Kind.QUERY: MOST_PARAMETERS}
-    most_listed[Kind.NETWORK] = len(NAMES)
+    most_listed = {
+        Kind.STATUSES: MOST_REFUSING,
+        Kind.HEADERS: MOST_HEADERS,
+        Kind.QUERY: MOST_PARAMETERS,
+        Kind.NETWORK: len(NAMES),
+        Kind.WEIGHTS: MOST_WEIGHTS,
+    }
     least, largest = map(setting.as_data, setting.bounds or (None, None))
     return Field(ge=least, le=largest, max_length=most_listed.get(setting.kind), description=setting.api_help)
 
@@ -46,6 +54,7 @@ class SiteSettings(Body):
     headers: Annotated[dict[str, str] | None, _declared("headers")] = None
     query: Annotated[dict[str, str] | None, _declared("query")] = None
     network: Annotated[dict[str, str] | None, _declared("network")] = None
+    weights: Annotated[dict[Text, Weight] | None, _declared("weights")] = None
 
 
 class NewSettings(SiteSettings):
@@ -117,6 +126,14 @@ class KnownRobots(Answer):
     expires_at: datetime
 
 
+class WaitingShare(Answer):
+    """A share that waits for its turns; the empty name is that of fetches without a share."""
+
+    share: str
+    weight: int
+    queued: int
+
+
 class SiteDetails(Answer):
     """All about one site. The ETag is the version of its settings."""
 
@@ -140,6 +157,10 @@ class SiteDetails(Answer):
     starts_in_s: float | None
     clears_in_s: float | None
     last_error: str
+    shares: Annotated[
+        list[WaitingShare],
+        Field(description=f"those with most queued fetches, counted up to {COUNTED_OF_SHARE + 1:,}"),
+    ]
     robots: list[KnownRobots]
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weir.api.schemas.fetches import MOST_URLS, RequestHeaders, Url
-from weir.api.schemas.values import Answer, Body, Count, Cursor, Digits, Flag, Host, Next, Seconds
+from weir.api.schemas.values import Answer, Body, Count, Cursor, Digits, Flag, Host, Next, Seconds, Text
+from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.workers.fetches.enqueue import PRIORITIES
 from weir.workers.watches.listing import ROWS
 from weir.workers.watches.watching import MOST_JITTER
@@ -25,6 +26,7 @@ class NewWatches(Body):
     priority: Annotated[Count, Field(ge=PRIORITIES[0], le=PRIORITIES[-1])] = 0
     revalidate: Flag = True
     headers: RequestHeaders | None = None
+    share: Annotated[Text | None, Field(max_length=LONGEST_SHARE, description="whose their fetches are")] = None
 
 
 class Watch(Answer):
@@ -43,6 +45,7 @@ class Watch(Answer):
     revalidate: bool
     tell_first: bool
     on_change: str
+    share: str
     next_at: Annotated[datetime | None, Field(description="when it is asked for next; null while it is paused")]
     asked_at: datetime | None
     fetch: Annotated[int | None, Field(description="the last fetch that was queued; it may be gone")]

@@ -28,6 +28,7 @@ FILTERS = PageFilters(
     Text(name="since", label="Ended since"),
     Text(name="until", label="Ended until"),
     Text(name="batch", label="Batch"),
+    Text(name="share", label="Share"),
 )
 
 

@@ -40,6 +40,7 @@ def as_data(fetch: ListedFetch) -> dict[str, object]:
         "error": fetch.error,
         "incomplete": fetch.incomplete,
         "site": fetch.site or None,
+        "share": fetch.share or None,
         "attempts": fetch.attempts,
         "max_attempts": fetch.max_attempts,
         "queued_at": fetch.created_at.isoformat(),
@@ -82,6 +83,7 @@ def details(way: FetchWay) -> dict[str, object]:
         "is_robots": fetch.is_robots,
         "token_client": fetch.token_client or None,
         "priority": fetch.priority,
+        "share": fetch.share or None,
         "attempts": fetch.attempts,
         "max_attempts": fetch.max_attempts,
         **{name: moment and moment.isoformat() for name, moment in times.items()},
@@ -124,6 +126,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "site", str(of["site"] or "")
     yield "batch", fetch.batch
     yield "priority", str(of["priority"])
+    yield "share", fetch.share
     yield "request headers", "; ".join(written_headers(fetch.request_headers or {}))
     yield "attempts", f"{of['attempts']} of {of['max_attempts']}"
     for step in way.steps:

@@ -78,6 +78,7 @@ class List(Subcommand):
             metavar="1h",
             help="only those that ended until then, written as for --since",
         )
+        parser.add_argument("--share", type=utf8, metavar="NAME", help="only those of this share")
         parser.add_argument(
             "--batch", type=utf8, metavar="NAME", help="only those of this batch, failed before done ones"
         )

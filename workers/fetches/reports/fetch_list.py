@@ -58,6 +58,7 @@ class ListedFetch(NamedTuple):
     max_attempts: int
     priority: int
     is_robots: bool
+    share: str
     not_before: datetime
     created_at: datetime
     started_at: datetime | None
@@ -219,6 +220,7 @@ def _parameters(filters: Filters, place: _Place, look: int, most: int) -> dict[s
         "status": filters.status,
         "since": filters.since or EARLIEST,
         "until": filters.until or PAUSED_FOREVER,
+        "share": filters.share,
         "lowest": lowest,
         "highest": lowest if filters.url_match is UrlMatch.EXACT else lowest + LAST_CHARACTER,
     }

@@ -29,6 +29,7 @@ class FetchOnItsWay(NamedTuple):
     state: str
     site: str
     priority: int
+    share: str
     attempts: int
     max_attempts: int
     method: str

@@ -34,6 +34,7 @@ FROM (
                 WHEN right(%(error)s, 1) = '*' THEN starts_with(lower(error), lower(rtrim(%(error)s, '*')))
                 ELSE strpos(lower(error), lower(%(error)s)) > 0
             END
+            AND (%(share)s = '' OR coalesce(share = %(share)s, false))
             AND (%(status)s::int IS NULL OR coalesce(status_code = %(status)s::int, false))
             AND (%(batch)s::bigint IS NULL OR coalesce(batch_id = %(batch)s::bigint, false)) AS matches
     FROM (

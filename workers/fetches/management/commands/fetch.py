@@ -14,7 +14,7 @@ from django.template.defaultfilters import pluralize
 from weir.workers import consumers, heartbeats
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.cli.arguments import at_least_one, from_zero, header, seconds, whole_number
+from weir.workers.cli.arguments import at_least_one, from_zero, header, seconds, share, whole_number
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.bodies import body, form_field, json_body
 from weir.workers.fetches.management.screen import Screen, queueing, watching
@@ -33,6 +33,7 @@ FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of ti
 
 GIVEN = (
     "priority", "max_attempts", "headers", "dedupe", "method", "body", "form", "repeatable", "max_redirects",
+    "share",
 )  # fmt: skip
 NEEDED = ("weir.ticks", "weir.fetch")  # queues
 STALLED = (
@@ -96,6 +97,9 @@ class Command(ExactCommand):
         )
         parser.add_argument(
             "--max-redirects", type=from_zero, default=USUAL_REDIRECTS, help="to follow; 0: a redirect is the result"
+        )
+        parser.add_argument(
+            "--share", type=share, metavar="NAME", help="whose they are: the shares of a site take turns"
         )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
         parser.add_argument(

@@ -24,7 +24,7 @@ from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
 from weir.workers.fetches.reports.why import why
 
-FILTERS = ("site", "status", "error", "since", "batch")
+FILTERS = ("site", "status", "error", "since", "batch", "share")
 
 
 class Show(Subcommand):
@@ -171,10 +171,17 @@ def _add_filters(parser: CommandParser) -> None:
         "--since", type=duration, metavar="2h", help="only those that ended within this time: 90s, 10m, 2h, 1d"
     )
     parser.add_argument("--batch", type=utf8, metavar="NAME", help="only those of this batch")
+    parser.add_argument("--share", type=utf8, metavar="NAME", help="only those of this share")
 
 
 def _filtered(
-    *, site: str | None, status: int | None, error: str | None, since: timedelta | None, batch: str | None
+    *,
+    site: str | None,
+    status: int | None,
+    error: str | None,
+    since: timedelta | None,
+    batch: str | None,
+    share: str | None,
 ) -> Q:
     """Return the condition that a fetch meets all given filters."""
     meant = Q()
@@ -188,6 +195,8 @@ def _filtered(
         meant &= Q(finished_at__gte=Now() - since)
     if batch:
         meant &= Q(batch=id_of(batch))
+    if share:
+        meant &= Q(share=share)
     return meant
 
 

@@ -11,7 +11,7 @@ from weir.conf.texts.request_headers import written_headers
 from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
-from weir.workers.cli.arguments import at_least_one, duration, header, one_of, row_id, utf8, whole_number
+from weir.workers.cli.arguments import at_least_one, duration, header, one_of, row_id, share, utf8, whole_number
 from weir.workers.watches import actions, listing
 from weir.workers.watches.models import Watch
 
@@ -107,6 +107,7 @@ class Add(Subcommand):
             action="store_false",
             help="ask for the whole body each time, for a site that answers 304 though its page has changed",
         )
+        parser.add_argument("--share", type=share, metavar="NAME", help="whose its fetches are: shares take turns")
         parser.add_argument("--on-change", type=utf8, metavar="TASK", help="the Celery task that is called")
         parser.add_argument("--tell-first", action="store_true", help="call it for the first body, too")
         said.add_arguments(parser)
@@ -114,7 +115,7 @@ class Add(Subcommand):
     def run(self, *, shortest: timedelta | None, longest: timedelta | None, **options: Any) -> Result:
         if (shortest is None) is not (longest is None):
             raise ValueError("Give --shortest and --longest, or none of them.")
-        named = ("every", "key", "jitter", "priority", "revalidate", "on_change", "tell_first")
+        named = ("every", "key", "jitter", "priority", "revalidate", "on_change", "tell_first", "share")
         watch = actions.add(
             acting.of_shell(options["who"]),
             options["url"],
