@@ -34,6 +34,7 @@ MODULES = {
     "api": "benchmarks.api",
     "enqueue": "benchmarks.enqueue",
     "watches": "benchmarks.watches",
+    "shares": "benchmarks.shares",
     "capacity": "benchmarks.capacity",
     "picture": "benchmarks.picture",
 }
