@@ -3,7 +3,7 @@
 1. The backlog flags of sites at which a fetch has become due are activated (backlog.py).
 2. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved less than REFILL
    ahead, and gives the slots to the best queued fetches (sql/dispatch.sql): by priority and age, or, at a site with
-   shares, in their turns, by deficit round robin (weir_fetches_in_turn, in migrations/0023_in_turn.py). If PostgreSQL
+   shares, in their turns, by deficit round robin (weir_fetches_in_turn, in migrations/0019_in_turn.py). If PostgreSQL
    is far away, REFILL and the look-ahead are longer (`horizon`).
 3. At sites that were ever split, the fetches that got slots are looked at again. A fetch whose host belongs to another
    site by now is taken out (strays.py).

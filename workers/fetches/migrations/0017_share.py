@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0010_no_second_queue")]
+    dependencies = [("weir_fetches", "0016_to_be_judged")]
 
     operations = [
         migrations.AddField(

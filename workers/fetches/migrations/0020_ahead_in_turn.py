@@ -111,7 +111,7 @@ $$
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0023_in_turn")]
+    dependencies = [("weir_fetches", "0019_in_turn")]
 
     operations = [
         migrations.RunSQL(BEFORE, "DROP FUNCTION weir_fetches_before_share"),

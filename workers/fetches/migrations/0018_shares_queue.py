@@ -8,7 +8,7 @@ from django.db.models import Q
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("weir_fetches", "0021_share")]
+    dependencies = [("weir_fetches", "0017_share")]
 
     operations = [
         AddIndexConcurrently(
