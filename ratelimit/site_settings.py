@@ -87,19 +87,18 @@ def set_rate(
     """Create a site, or change its rate. A setting that is None stays as it is; DEFAULT restores its default.
 
     Takes effect immediately, in all processes: reserved slots are recalled if the change affects them. If slots were
-    reserved farther ahead than the new rate needs, this waits half a second, after which no holder relies on them any
-    more, and sets the site's clock back. A faster rate then begins immediately.
+    reserved farther ahead than the new rate needs, this waits half a second, until no holder relies on them, and sets
+    the site's clock back. A faster rate then begins immediately.
 
     A site that is created, or begins or ceases to cover subdomains, splits the site to which its hosts belonged. The
-    slots that are reserved at that site are recalled, too. From half a second after the change, no host is asked sooner
-    after its last request than its new site's interval. Fetches that are queued for these hosts move to their new
-    sites, a few thousand a second.
+    slots that are reserved at that site are recalled, too. From half a second after it, no host is asked sooner after
+    its last request than its new site's interval. Queued fetches of these hosts follow, a few thousand a second.
 
-    `refusing` lists the statuses with which the site refuses more requests; 429 and 503 always count as refusals. By
-    default, 403, 413, 420, 502, 529 and 999 count, too, if the answer says until when. `headers` are those of each
-    request, `query` the parameters that each URL gets, `network` the `proxy`, `ca` and `certificate`, and `weights` how
-    many fetches (1 to 100) a share (`request_fetches`) gets in each of its turns, all by name, instead of the ones
-    before. `{secret:NAME}` stands for a secret, in a header `{token:NAME}` for an access token.
+    `refusing` lists the statuses that refuse more requests; 429 and 503 always do, and by default 403, 413, 420, 502,
+    529 and 999, if the answer says until when. By name, instead of the ones before: the `headers` of each request, the
+    `query` parameters that each URL gets, `proxy`, `ca` and `certificate` of the `network`, and as `weights` how many
+    fetches (1 to 100) a share (`request_fetches`) gets in each of its turns. `{secret:NAME}` stands for a secret, in a
+    header `{token:NAME}` for an access token.
 
     Raises InvalidRate; UnknownSite if the site does not exist and `rate` is None; ValueError for a burst outside 1 to
     10,000, a concurrency below 1, a grace outside 15 ms to one day, a status outside 400 to 999, more than 20 statuses,
@@ -111,8 +110,8 @@ def set_rate(
     site = site_names.canonical(site)
     interval, written = (None, None) if rate is None else (parse_rate(rate), spelled(rate))
     own_commits.refuse_transaction("set_rate")
-    change = partial(_changed, site, interval, written, stored, within)
-    _pull_back([row for row in _change_patiently(site, change) if row.is_reserved_ahead])
+    changed = _change_patiently(site, partial(_changed, site, interval, written, stored, within))
+    _pull_back([row for row in changed if row.is_reserved_ahead])
 
 
 def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:

@@ -237,6 +237,6 @@ $$
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0018_shares_queue"), ("weir_ratelimit", "0007_shares")]
+    dependencies = [("weir_fetches", "0018_shares_queue"), ("weir_ratelimit", "0008_shares")]
 
     operations = [migrations.RunSQL(IN_TURN, "DROP FUNCTION weir_fetches_in_turn")]
