@@ -17,7 +17,6 @@ from demo.fakes.hosts import host
 from demo.fakes.site_server import listen
 from demo.fakes.sites import running
 from project.checkout import CHECKOUT
-from tests.cases import for_each
 from tests.integration.fakes.conftest import TIMEOUT_S, ask, connect, head_of, logged, logged_now, wait_until
 
 
@@ -112,7 +111,7 @@ def test_a_port_asked_for_and_taken_is_an_error() -> None:
         listen([host(0)], rival.getsockname()[1])
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("index", "address"),
     [(0, "127.1.0.1"), (249, "127.1.0.250"), (250, "127.1.1.1"), (63_999, "127.1.255.250")],
 )
@@ -139,7 +138,7 @@ def test_the_process_can_be_started_inside_of_something(tmp_path: Path) -> None:
         assert psutil.Process(started.pid).environ()["GREETING"] == "hello"
 
 
-@for_each("index", [-1, 64_000])
+@pytest.mark.parametrize("index", [-1, 64_000])
 def test_there_are_only_so_many_addresses(index: int) -> None:
     """A number without an address is an error."""
     with pytest.raises(ValueError, match="Sites are numbered"):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests import setups
-from tests.cases import for_each
 from tests.run_python import run_forked
 from tests.servers import database_url, redis_url
 from tests.setups import team_tests
@@ -32,7 +31,7 @@ def run(*arguments: str, setup: str) -> str:
     )
 
 
-@for_each("setup", SETUPS)
+@pytest.mark.parametrize("setup", SETUPS)
 def test_the_tests_of_a_team_pass(setup: str) -> None:
     """In two processes, each with a copy of the database; checks warn of what the project has not silenced only."""
     said = run("manage.py", "test", team_tests.__name__, "--no-input", "--parallel=2", setup=setup)

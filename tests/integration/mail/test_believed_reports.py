@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from tests.cases import for_each
 from tests.integration.mail import shipments
 from tests.unit.mail.bounces import written
 from weir.workers.mail import renderings, suppression
@@ -100,7 +99,7 @@ def test_a_report_of_ses_is_believed_by_its_own_id() -> None:
     assert handled(report(email, about=f"Message-ID: <{SES_ID}@email.amazonses.com>\n")).bounced
 
 
-@for_each("provider_id", ["<{}@provider.example>", "{}@provider.example", "{}"])
+@pytest.mark.parametrize("provider_id", ["<{}@provider.example>", "{}@provider.example", "{}"])
 def test_a_report_is_believed_by_the_name_that_any_provider_gave(provider_id: str) -> None:
     """In the form in which backends keep it."""
     name = "20261127.0a1b2c3d4e5f"

@@ -18,7 +18,6 @@ from django.core.management.base import CommandError
 from django.db import OperationalError
 from django.utils import timezone
 
-from tests.cases import for_each
 from tests.integration.mail import shipments
 from tests.unit.mail.bounces import written
 from weir.workers.mail import resolving, suppression
@@ -266,7 +265,7 @@ def test_a_report_that_is_faster_than_the_mailer_is_handled_later(
     assert heard == [(email.pk, EmailState.BOUNCED, "5.1.1")]
 
 
-@for_each("arguments", [(), ("-", "--maildir", "/nowhere"), ("--maildir", "/nowhere"), ("/nowhere",)])
+@pytest.mark.parametrize("arguments", [(), ("-", "--maildir", "/nowhere"), ("--maildir", "/nowhere"), ("/nowhere",)])
 def test_what_names_no_reports_is_refused(arguments: tuple[str, ...]) -> None:
     """In one sentence."""
     with pytest.raises(CommandError, match=r"Name a Maildir|is not a Maildir|No such file"):

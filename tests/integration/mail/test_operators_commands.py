@@ -9,7 +9,6 @@ from django.core.management.base import CommandError
 from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
-from tests.cases import for_each
 from tests.integration.conftest import Message
 from tests.integration.mail.shipments import MARKS, accepted, ship, state
 from tests.integration.mail.test_emails_command import refused, told
@@ -61,7 +60,7 @@ def test_what_is_paused_twice_keeps_its_first_reason() -> None:
     assert len(acts()) == 2
 
 
-@for_each("action", ["pause", "resume"])
+@pytest.mark.parametrize("action", ["pause", "resume"])
 def test_a_kind_that_is_misspelt_is_refused(action: str) -> None:
     assert "There is no kind 'order.shiped'. Did you mean order.shipped?" in refused(action, "order.shiped", *WHY)
     assert not acts()

@@ -22,7 +22,6 @@ from pytest_django import Settings
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
 from demo.fakes.provider_server import API_KEY, HOST
-from tests.cases import for_each
 from tests.integration.mail.letters import letter
 from weir.workers.mail.message import Message
 from weir.workers.mail.phases import Phase
@@ -170,7 +169,7 @@ def test_each_reply_is_told_as_the_provider_documents_it(
     assert transport.is_connected == (error is Refused)  # a refusal leaves it ready for the next one
 
 
-@for_each("status", [b"400 Bad Request", b"413 Payload Too Large"])
+@pytest.mark.parametrize("status", [b"400 Bad Request", b"413 Payload Too Large"])
 def test_what_another_than_the_provider_refuses_is_doubtful(status: bytes) -> None:
     """A proxy on the way, whose pages are HTML: it may refuse this e-mail, or all."""
     page = b"<html><title>" + status + b"</title></html>"
@@ -427,7 +426,7 @@ def test_an_answer_that_nobody_understands_is_unknown(answer: bytes) -> None:
         server.submit(letter(), nothing)
 
 
-@for_each(
+@pytest.mark.parametrize(
     "answer",
     [
         OK,

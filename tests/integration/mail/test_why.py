@@ -11,7 +11,6 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
-from tests.cases import for_each
 from tests.integration.mail.shipments import MARKS, ship, unrendered
 from weir.ratelimit import site_settings
 from weir.workers.mail.maintenance import operators
@@ -130,7 +129,7 @@ def test_what_a_mailer_has_in_hand_is_said_with_its_end(settings: Settings) -> N
     assert f"emails resolve {unknown.pk} --arrived" in why(unknown)[0].text
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("state", "fields"),
     [
         (EmailState.SENT, {"sent_at": Now()}),

@@ -9,7 +9,6 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from tests.cases import for_each
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.unread import MARKS, assert_exact
 from weir.notifications import inbox
@@ -154,7 +153,7 @@ def test_a_refused_row_takes_with_it_what_its_savepoint_counted() -> None:
     assert_exact(1, 2, 3)
 
 
-@for_each("key", ["", "x" * 256, "\0", 7])
+@pytest.mark.parametrize("key", ["", "x" * 256, "\0", 7])
 def test_a_key_that_is_none_is_refused(key: Any) -> None:
     """A sentence says why; a key of 255 characters is accepted."""
     for told in (lambda: tell(dedupe_key=key), lambda: inbox.notify_many([1], "news", "Hello", dedupe_key=key)):

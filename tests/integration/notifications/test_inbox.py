@@ -14,7 +14,6 @@ from django.db import DataError, connection, connections, transaction
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from tests.cases import for_each
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.unread import MARKS, assert_exact, redis_out_of_reach
 from weir.notifications import counters, flush, inbox, user_keys
@@ -325,7 +324,7 @@ def test_a_page_is_a_query_without_an_offset(ids: list[int]) -> None:
     assert query["sql"].endswith("LIMIT 2")
 
 
-@for_each("limit", [0, -1])
+@pytest.mark.parametrize("limit", [0, -1])
 def test_a_page_of_nothing_is_refused(limit: int) -> None:
     """A limit below 1 is a mistake, and is reported as one."""
     with pytest.raises(ValueError, match=rf"^limit must be at least 1, but is {limit}\.$"):

@@ -10,7 +10,6 @@ import pytest
 import redis
 from django.conf import settings
 
-from tests.cases import for_each
 from tests.integration.conftest import Eventually
 from tests.integration.notifications.held_proxy import HeldProxy, held_proxy
 from tests.integration.notifications.unread import MARKS, assert_exact, redis_at
@@ -140,7 +139,7 @@ def test_a_clock_of_redis_that_is_set_back_has_no_delta_taken_for_a_copy() -> No
     assert counters.peek([1]).after(0, 1) == 3
 
 
-@for_each(("step_s", "added"), [(-3.0, False), (-0.1, True), (3.0, True)])
+@pytest.mark.parametrize(("step_s", "added"), [(-3.0, False), (-0.1, True), (3.0, True)])
 def test_a_clock_of_redis_that_is_set_costs_a_delta_at_most(step_s: float, added: bool) -> None:
     """Set forward, Redis refuses what seems late, and returns its time; the next delta is accepted."""
     counters.add({1: 1})

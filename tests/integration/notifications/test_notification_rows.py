@@ -16,7 +16,7 @@ from django.db.models.signals import post_save, pre_delete
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from tests.cases import case, for_each
+from tests.cases import case
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.notification_ways import (
     BEFORE,
@@ -307,7 +307,7 @@ def test_a_change_of_other_fields_costs_nothing_more(
         change(row)
 
 
-@for_each("option", ["ignore_conflicts", "update_conflicts"])
+@pytest.mark.parametrize("option", ["ignore_conflicts", "update_conflicts"])
 def test_inserts_that_postgresql_does_not_report_are_refused(option: str) -> None:
     """They could not be counted, so nothing is written and the error says what to do instead."""
     with pytest.raises(NotSupportedError, match=rf"{option}.*use weir.notifications.inbox.notify_many"):
@@ -317,7 +317,7 @@ def test_inserts_that_postgresql_does_not_report_are_refused(option: str) -> Non
     assert not objects.exists()
 
 
-@for_each("user", [7.0, 7.9, "7 ", "7.0"])
+@pytest.mark.parametrize("user", [7.0, 7.9, "7 ", "7.0"])
 def test_a_key_that_no_user_has_writes_nothing(user: Any) -> None:
     """Django would accept some of these as a whole number, and write a row that cannot be counted then."""
     for write in (

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from tests.cases import for_each
 from tests.integration.notifications.test_reconcile_progress import slow_scan
 from tests.integration.notifications.unread import MARKS, assert_exact, make_wrong, no_scan, reconciled, sql
 from weir.notifications import flush, inbox, reconcile
@@ -95,7 +94,7 @@ def test_changes_are_not_skipped_before_all_who_differ_are_judged(monkeypatch: p
     assert Reconciliation.objects.values("changes_until", "changes_until_id", "scanned_until").get() == before
 
 
-@for_each(("behind", "moves"), [(timedelta(hours=1), True), (timedelta(seconds=10), False)])
+@pytest.mark.parametrize(("behind", "moves"), [(timedelta(hours=1), True), (timedelta(seconds=10), False)])
 def test_the_cursor_of_changes_moves_to_what_was_settled_when_a_full_scan_began(behind: timedelta, moves: bool) -> None:
     """A transaction may commit while the scan runs, 30 s after its change at most. The cursor never goes back."""
     reconciled()

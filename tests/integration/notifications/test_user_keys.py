@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import redis
 
-from tests.cases import for_each
 from tests.integration.conftest import StartPython
 from tests.integration.notifications.people import people
 from weir.notifications import user_keys
@@ -248,7 +247,7 @@ def test_the_key_can_be_chosen_anew_without_the_tables(
         assert process.returncode == 0, f"{of}: {said}"
 
 
-@for_each("value", ["seven", "1_0", 2**63, 1.5, None, "", uuid.UUID(int=1)])
+@pytest.mark.parametrize("value", ["seven", "1_0", 2**63, 1.5, None, "", uuid.UUID(int=1)])
 def test_what_is_no_key_is_refused_in_one_sentence(value: object) -> None:
     """The sentence says what a key is."""
     with pytest.raises(ValueError, match=r"^A user's key must be a whole number, but is .*\.$"):

@@ -7,7 +7,6 @@ from django.db import transaction
 from django.db.models import ProtectedError
 from pytest_django import Settings
 
-from tests.cases import for_each
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, place, ship
 from weir.workers import task_names
@@ -70,7 +69,7 @@ def test_an_order_can_be_shipped_whatever_the_mail_settings_are(settings: Settin
     assert ship().state == EmailState.PENDING
 
 
-@for_each("delete", [lambda order: order.delete(), lambda _order: Order.objects.all().delete()])
+@pytest.mark.parametrize("delete", [lambda order: order.delete(), lambda _order: Order.objects.all().delete()])
 def test_an_order_that_has_an_e_mail_is_not_deleted(delete: Callable[[Order], object]) -> None:
     """The e-mail is the proof of what was sent; without the order it would be about nothing."""
     order = Order.objects.create(number="A-1", customer_email="ada@example.com")

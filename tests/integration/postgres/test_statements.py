@@ -26,6 +26,7 @@ class NamedSite(NamedTuple):
 
     id: int
     name: str
+    takes_turns: bool
 
 
 class Shorter(NamedTuple):
@@ -39,6 +40,7 @@ class Renamed(NamedTuple):
 
     id: int
     host: str
+    takes_turns: bool
 
 
 class Turned(NamedTuple):
@@ -46,6 +48,7 @@ class Turned(NamedTuple):
 
     name: str
     id: int
+    takes_turns: bool
 
 
 UNDECLARED: Statement[tuple[object, ...]] = statement("weir.ratelimit", "named_sites")
@@ -60,7 +63,7 @@ def test_rows_are_of_the_declared_class() -> None:
     site = create_sites(["a.test"])["a.test"]
     [row] = named(NamedSite)
     assert isinstance(row, NamedSite)
-    assert row == (site.id, "a.test")
+    assert row == (site.id, "a.test", False)
 
 
 def test_rows_that_nobody_declares_can_only_be_counted() -> None:
@@ -76,9 +79,9 @@ def test_rows_that_nobody_declares_can_only_be_counted() -> None:
 @pytest.mark.parametrize(
     ("row", "difference"),
     [
-        (Shorter, r"other columns than Shorter: without \[\], and with \['name'\]"),
+        (Shorter, r"other columns than Shorter: without \[\], and with \['name', 'takes_turns'\]"),
         (Renamed, r"other columns than Renamed: without \['host'\], and with \['name'\]"),
-        (Turned, "the columns of Turned in another order, or twice: id, name"),
+        (Turned, "the columns of Turned in another order, or twice: id, name, takes_turns"),
     ],
 )
 def test_other_columns_fail_at_the_first_execution(row: type[Any], difference: str) -> None:

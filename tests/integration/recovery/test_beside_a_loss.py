@@ -12,7 +12,6 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
-from tests.cases import for_each
 from tests.integration.mail.shipments import accepted, ship
 from weir.notifications import inbox, reconcile
 from weir.notifications.models import Reconciliation, UnreadCount
@@ -127,7 +126,7 @@ def test_a_pass_that_goes_on_meanwhile_trusts_nothing(monkeypatch: pytest.Monkey
     assert inbox.unread_count(1) == 1
 
 
-@for_each("went", [True, False], ids=["recovered", "nothing lost"])
+@pytest.mark.parametrize("went", [True, False], ids=["recovered", "nothing lost"])
 def test_who_has_lost_the_lease_opens_nothing(went: bool) -> None:
     """One process takes it that nothing is lost, and is held up; another finds a loss."""
     watch.look("one")

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.cases import for_each
 from tests.integration.admin_pages import page
 from tests.integration.fetches.test_constraints import refused_by
 from tests.integration.throttled.one_worker import Broker, arguments, postponed, work
@@ -20,7 +20,7 @@ WHOLE = {"site": "site.example", "task": "shop.tasks.update_stock", "signature":
 ADMIN = "admin:weir_throttled_postponedtask"
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("constraint", "fields"),
     [
         ("weir_postponedtask_published_has_lease", {"published_at": NOW}),
@@ -35,7 +35,7 @@ def test_an_impossible_row_is_refused(constraint: str, fields: dict[str, Any]) -
     assert refused_by(lambda: PostponedTask.objects.filter(pk=task.pk).update(**fields)) == constraint
 
 
-@for_each("fields", [{}, PUBLISHED, {**PUBLISHED, "held_by": uuid4()}])
+@pytest.mark.parametrize("fields", [{}, PUBLISHED, {**PUBLISHED, "held_by": uuid4()}])
 def test_every_state_has_a_row_that_is_possible(fields: dict[str, Any]) -> None:
     """The constraints together leave room for what really happens."""
     PostponedTask.objects.create(**WHOLE, **fields)
