@@ -5,6 +5,7 @@ import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import psutil
 import pytest
@@ -49,6 +50,22 @@ def test_a_module_writes_to_the_file_that_is_named(tmp_path: Path) -> None:
 def test_how_it_ended_is_told(program: str, status: int, tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         assert Forked("-c", program, environment={}, output=log).wait(20) == status
+
+
+def test_it_ends_as_python_does() -> None:
+    """It waits for its threads, calls what is registered, in this order, and writes what is buffered; 1 for a text."""
+    program = """
+import atexit, sys, threading, time
+atexit.register(print, "registered")
+threading.Thread(target=lambda: (time.sleep(0.1), print("thread"))).start()
+print("main")
+sys.exit("It failed.")
+"""
+    with TemporaryFile() as errors:
+        fork = Forked("-c", program, environment={}, errors=errors)
+        assert fork.communicate()[0].split() == ["main", "thread", "registered"]
+        errors.seek(0)
+        assert (fork.wait(), errors.read()) == (1, b"It failed.\n")
 
 
 def test_it_can_be_waited_for_stopped_and_killed() -> None:
