@@ -12,9 +12,8 @@ No code has parsed the body yet.
 import math
 import time
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
-from django.db.models import BooleanField, Case, When
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from ninja.security import HttpBearer
@@ -22,6 +21,7 @@ from ninja.security import HttpBearer
 from weir.api.http.problems import NOT_PERMITTED, TOO_MANY_REQUESTS, UNAUTHENTICATED, Problem
 from weir.api.tokens import secret as secrets
 from weir.api.tokens.models import Token
+from weir.postgres.statements import Statement
 from weir.ratelimit.admission import admit
 from weir.ratelimit.slots import SlotTooFar
 from weir.workers.audit.acting import Actor
@@ -32,6 +32,18 @@ NEEDED: Final = "Send a token that is valid: Authorization: Bearer weir_..."
 MOST_WAIT_S: Final = 0.25  # how long a request waits, at most, if the token's other requests have used up its rate
 LONGEST_RETRY_S: Final = 3_600
 NOTED_EVERY: Final = timedelta(minutes=1)
+
+
+class KnownToken(NamedTuple):
+    """A row of KNOWN_TOKEN."""
+
+    id: int
+    name: str
+    scopes: list[str]
+    was_noted: bool
+
+
+KNOWN_TOKEN = Statement("known_token", row=KnownToken, commits=False, prepare=True)
 
 
 class Bearer(HttpBearer):
@@ -65,12 +77,11 @@ def token_of(request: HttpRequest) -> Token:
 def _known(secret: str) -> Token:
     if not secrets.is_secret(secret):
         raise Problem(UNAUTHENTICATED, NEEDED, CHALLENGE)
-    fresh = Case(When(last_used_at__gt=Now() - NOTED_EVERY, then=True), default=False, output_field=BooleanField())
-    valid = Token.objects.filter(revoked_at=None, expires_at__gt=Now()).annotate(was_noted=fresh)
-    token = valid.filter(secret_hash=secrets.hash_of(secret)).first()
-    if token is None:
+    found = KNOWN_TOKEN(secret_hash=secrets.hash_of(secret), noted_every=NOTED_EVERY)
+    if not found:
         raise Problem(UNAUTHENTICATED, NEEDED, CHALLENGE)
-    if not vars(token)["was_noted"]:
+    token = Token(id=found[0].id, name=found[0].name, scopes=found[0].scopes)
+    if not found[0].was_noted:
         Token.objects.filter(pk=token.pk).update(last_used_at=Now())
     return token
 

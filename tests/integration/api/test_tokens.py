@@ -124,6 +124,16 @@ def test_a_token_is_taken_at_its_rate() -> None:
 
 
 @pytest.mark.usefixtures("valkey")
+def test_the_use_of_a_token_is_noted_once_a_minute() -> None:
+    """A write for each request would be the dearest part of most of them."""
+    program = Program(token("weir_ops.view"))
+    for ago, is_noted in ((None, True), (timedelta(seconds=50), False), (timedelta(seconds=70), True)):
+        before = ago and timezone.now() - ago
+        Token.objects.update(last_used_at=before)
+        assert program.call("GET", "/status").status_code == 200
+        assert (Token.objects.get().last_used_at != before) is is_noted, ago
+
+
 def test_what_a_program_changes_has_its_entry(world: World) -> None:
     """With the token's name, the API as the door, and the reason."""
     call_command("flush_unread", verbosity=0)
