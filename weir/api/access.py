@@ -39,6 +39,7 @@ class KnownToken(NamedTuple):
 
     id: int
     name: str
+    program: str
     scopes: list[str]
     was_noted: bool
 
@@ -80,8 +81,9 @@ def _known(secret: str) -> Token:
     found = KNOWN_TOKEN(secret_hash=secrets.hash_of(secret), noted_every=NOTED_EVERY)
     if not found:
         raise Problem(UNAUTHENTICATED, NEEDED, CHALLENGE)
-    token = Token(id=found[0].id, name=found[0].name, scopes=found[0].scopes)
-    if not found[0].was_noted:
+    [known] = found
+    token = Token(id=known.id, name=known.name, program=known.program, scopes=known.scopes)
+    if not known.was_noted:
         Token.objects.filter(pk=token.pk).update(last_used_at=Now())
     return token
 

@@ -2,6 +2,7 @@
 SELECT
     id,
     name,
+    program,
     scopes,
     COALESCE(last_used_at > statement_timestamp() - %(noted_every)s::interval, false) AS was_noted
 FROM weir_tokens_token
