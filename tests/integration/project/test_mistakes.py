@@ -95,7 +95,11 @@ TYPED = [
         f"argument ID: must be a whole number above 0, not '1_0'. {HELP.format('fetches cancel')}",
         2,
     ),
-    ("fetches retry", "Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch.", 1),
+    (
+        "fetches retry",
+        "Say which: IDs, --site, --status, --error, --since, --batch, --share; or --all for every failed fetch.",
+        1,
+    ),
     (
         "fetches list --since yesterday",
         (

@@ -78,10 +78,10 @@ class List(Subcommand):
             metavar="1h",
             help="only those that ended until then, written as for --since",
         )
-        parser.add_argument("--share", type=utf8, metavar="NAME", help="only those of this share")
         parser.add_argument(
             "--batch", type=utf8, metavar="NAME", help="only those of this batch, failed before done ones"
         )
+        parser.add_argument("--share", type=utf8, metavar="NAME", help="only those of this share")
         parser.add_argument(
             "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"the first N of them (default {LISTED})"
         )

@@ -91,9 +91,8 @@ class Retry(Subcommand):
         if named and (limit or options["all"] or any(value is not None for value in filters.values())):
             raise ValueError("Give IDs, or say which fetches are meant: not both.")
         if not (named or options["all"] or any(filters.values())):
-            raise ValueError(
-                "Say which: IDs, --site, --status, --error, --since, --batch; or --all for every failed fetch."
-            )
+            said = ", ".join(["IDs", *(f"--{name}" for name in FILTERS)])
+            raise ValueError(f"Say which: {said}; or --all for every failed fetch.")
         meant = Q(pk__in=named) if named else _filtered(**filters)
         if options["dry_run"]:
             return _would_retry(Fetch.objects.filter(meant), limit)
