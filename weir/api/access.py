@@ -29,6 +29,7 @@ from weir.workers.audit.models import Door
 
 CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="Weir"'}
 NEEDED: Final = "Send a token that is valid: Authorization: Bearer weir_..."
+OF_PROGRAMS: Final = "api:"  # how the names of their batches begin, and the keys of their watches
 MOST_WAIT_S: Final = 0.25  # how long a request waits, at most, if the token's other requests have used up its rate
 LONGEST_RETRY_S: Final = 3_600
 NOTED_EVERY: Final = timedelta(minutes=1)
@@ -67,6 +68,14 @@ def actor(request: HttpRequest) -> Actor:
     """Return the token's program as the actor of a change, for the audit trail."""
     token = token_of(request)
     return Actor(name=token.name, door=Door.API, may=frozenset(token.scopes).__contains__)
+
+
+def own_name(request: HttpRequest, name: str) -> str:
+    """Return the name of a program's batch, or the key of its watch, as Weir stores it: no other program has the same.
+
+    A token that replaces another one has the names of that one.
+    """
+    return f"{OF_PROGRAMS}{token_of(request).of_program} {name}"
 
 
 def token_of(request: HttpRequest) -> Token:

@@ -67,14 +67,18 @@ def test_the_command_refuses_what_makes_no_token(words: tuple[str, ...], said: s
     assert [row.name for row in Token.objects.all()] == ["taken"]
 
 
-def test_a_token_that_replaces_another_one_has_its_watches() -> None:
-    """Tokens end, and names are not given again. Another program has watches of its own."""
+def test_a_token_that_replaces_another_one_has_its_watches_and_batches() -> None:
+    """Tokens end, and names are not given again. Another program has watches and batches of its own."""
     watched = {"urls": ["https://a.example/"], "every_s": 3_600}
-    new = []
+    wanted = {"urls": ["https://a.example/"], "batch": "import-7"}
+    new, batches = [], []
     for name, replaces in (("shop", None), ("shop-2", "shop"), ("shop-3", "shop-2"), ("reports", None)):
-        program = Program(token("weir_watches.add_watch", name=name, replaces=replaces))
+        scopes = ("weir_watches.add_watch", "weir_fetches.add_fetch")
+        program = Program(token(*scopes, name=name, replaces=replaces))
         new.append(program.call("POST", "/watches", watched).json()["new"])
+        batches.append(program.call("POST", "/fetches", wanted).json()["batch"])
     assert new == [1, 0, 0, 1]
+    assert batches[0] == batches[1] == batches[2] != batches[3]
 
 
 def test_nobody_gives_what_they_do_not_have() -> None:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
-from weir.api.access import actor, token_of
+from weir.api.access import actor, own_name, token_of
 from weir.api.http.problems import (
     BUSY,
     IN_PROGRESS,
@@ -59,7 +59,6 @@ BINARY: Final = "application/octet-stream"
 LONGEST_RETRY_S: Final = 3_600
 MOST_HEADERS: Final = 100
 MOST_WITH_BODY: Final = 10
-OF_PROGRAMS: Final = "api:"  # how the names of their batches begin, and the keys of their watches
 
 
 @operation(
@@ -189,8 +188,8 @@ def _texts(value: Any) -> list[str]:  # noqa: ANN401  of any field
 def _batch(request: HttpRequest, wanted: NewFetches) -> str | None:
     """Return the whole name of the batch: no program adds to the batches of others. Raises Problem."""
     if not wanted.urls and wanted.batch is None:
-        raise Problem(INVALID, "urls must be at least one, or close a batch.")
-    return None if wanted.batch is None else f"{OF_PROGRAMS}{actor(request).name} {wanted.batch}"
+        raise Problem(INVALID, "urls must have at least one URL, unless the request names a batch.")
+    return None if wanted.batch is None else own_name(request, wanted.batch)
 
 
 def _accepted(fetch: Fetch) -> AcceptedFetch:

@@ -6,9 +6,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
-from weir.api.access import actor, token_of
+from weir.api.access import actor, own_name
 from weir.api.http.problems import INVALID, NOT_FOUND, READ_ONLY, Problem
-from weir.api.operations.fetches import OF_PROGRAMS
 from weir.api.operations.operation import operation, refused
 from weir.api.schemas.sites import WhyQuery
 from weir.api.schemas.values import Id
@@ -74,7 +73,7 @@ def remove_watch(request: HttpRequest, watch_id: Id, query: Query[WhyQuery]) -> 
 
 def _key(request: HttpRequest, url: str) -> str:
     """Return the key of a program's watch: all spellings of a URL are one. Raises ValueError for what is no URL."""
-    return f"{OF_PROGRAMS}{token_of(request).of_program} {parse_target(url).url}"
+    return own_name(request, parse_target(url).url)
 
 
 def _adapt(wanted: NewWatches) -> tuple[timedelta, timedelta] | None:

@@ -61,7 +61,7 @@ class Create(Subcommand):
             "--replaces",
             type=utf8,
             metavar="NAME",
-            help="another token of the same program, whose watches it goes on with",
+            help="another token of the same program, whose watches and batches it goes on with",
         )
         said.add_arguments(parser)
 
