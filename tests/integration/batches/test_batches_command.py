@@ -21,7 +21,7 @@ from weir.workers.fetches.batches.counts import batch_counts, id_of
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch
-from weir.workers.fetches.reports import fetch_filters
+from weir.workers.fetches.reports import batches, fetch_filters
 from weir.workers.fetches.reports.batches import outlook
 from weir.workers.fetches.reports.fetch_list import fetch_list
 from weir.workers.history.reports import batch_failures
@@ -89,8 +89,8 @@ def test_a_batch_is_shown_cancelled_retried_and_closed(batch: int) -> None:
             run(*words)
 
 
-def test_the_forecast_is_that_of_the_slowest_site(batch: int) -> None:
-    """Its fetches that are not due before, too; unknown while the site is paused."""
+def test_the_forecast_is_that_of_the_slowest_site(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fetches that are not due before, too; unknown while the site is paused. It says if it is of a part of them."""
     expected = outlook(batch)
     assert [site.site for site in expected.sites] == [SLOW, FAST]
     assert expected.ends_in_s is not None
@@ -102,6 +102,11 @@ def test_the_forecast_is_that_of_the_slowest_site(batch: int) -> None:
     assert not outlook(batch).is_known
     assert data("show", NAME)["ends_in_s"] is None
     assert f"{SLOW} is paused, or does not answer" in run("show", NAME)
+    dispatch()
+    assert 0 < outlook(batch).looked_at < batch_counts(NAME).unfinished
+    assert "looked at" not in run("show", NAME)
+    monkeypatch.setattr(batches, "LOOKED_AT", 5)
+    assert "Only the newest 5 queued fetches were looked at." in run("show", NAME)
     assert [tuple(each) for each in batch_failures(batch)] == [("server error", 1), ("timeout", 1)]
 
 

@@ -50,8 +50,8 @@ def sentences(found: BatchOutlook) -> Iterator[str]:
     else:
         last = terminal.printable(found.sites[0].site)
         yield f"Its last fetch starts in {terminal.span(found.ends_in_s)} at the soonest, at {last}."
-    if found.counts.unfinished > found.looked_at:
-        yield f"That is of the newest {found.looked_at:,} queued ones."
+    if found.is_partial:
+        yield f"Only the newest {found.looked_at:,} queued fetches were looked at."
 
 
 def details(found: BatchOutlook) -> dict[str, object]:

@@ -70,6 +70,11 @@ class BatchOutlook:
         """Whether that is a length of time."""
         return self.ends_in_s is not None and math.isfinite(self.ends_in_s)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether there may be more queued fetches than were looked at."""
+        return self.looked_at >= LOOKED_AT
+
 
 BATCH_SITES = Statement("batch_sites", row=WaitingAt, commits=False)
 
