@@ -88,7 +88,7 @@ class Add(Subcommand):
         parser.add_argument("--every", type=duration, required=True, metavar="1h", help="its period: 90s, 10m, 2h, 1d")
         parser.add_argument("--key", type=utf8, metavar="KEY", help="its name; default: the URL")
         parser.add_argument(
-            "--jitter", type=float, default=0.1, metavar="SHARE", help="of the period, 0 to 0.5 (default 0.1)"
+            "--jitter", type=float, default=0.1, metavar="PART", help="of the period, 0 to 0.5 (default 0.1)"
         )
         parser.add_argument("--shortest", type=duration, metavar="10m", help="the period adapts, down to this one")
         parser.add_argument("--longest", type=duration, metavar="1d", help="and up to this one")
