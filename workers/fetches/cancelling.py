@@ -19,7 +19,7 @@ from weir.workers.fetches.batches.counts import counts_of, id_of
 from weir.workers.fetches.models import HELD, Fetch
 from weir.workers.fetches.on_done.calls import COLUMNS, Ended, call_on_done
 
-BATCH: Final = 1_000
+AT_ONCE: Final = 1_000  # fetches of one transaction
 
 CANCEL = Statement("cancel", commits=False)
 CANCEL_QUEUED = Statement("cancel_queued", row=Ended, commits=False)
@@ -53,13 +53,13 @@ class CancelledBatch(NamedTuple):
 def cancel_batch(name: str, *, limit: int | None = None, note: Callable[[int], object] | None = None) -> CancelledBatch:
     """Cancel what has not started of a batch.
 
-    At most `limit` fetches, queued ones first, in short batches. What is in flight ends; if it is to be tried again, it
+    At most `limit` fetches, queued ones first, in short transactions. What is in flight ends; if it is to be tried again, it
     is queued, and another call cancels it. Each fetch calls its `on_done`, and the batch its task. `note` is called in
     each transaction, with how many it has cancelled. Commits by itself; raises UnknownBatch, and
     TransactionManagementError inside a transaction.
     """
     own_commits.refuse_transaction("cancel_batch")
-    batch, most = id_of(name), limit or sys.maxsize
+    batch, most = id_of(name), sys.maxsize if limit is None else limit
     cancelled, last = 0, 1
     while last:
         last = _cancel_queued(batch, most - cancelled, note)
@@ -70,10 +70,10 @@ def cancel_batch(name: str, *, limit: int | None = None, note: Callable[[int], o
 
 def _cancel_queued(batch: int, most: int, note: Callable[[int], object] | None) -> int:
     """Cancel queued fetches; returns how many."""
-    cancelled, last = 0, BATCH
-    while last == BATCH and cancelled < most:
+    cancelled, last = 0, AT_ONCE
+    while last == AT_ONCE and cancelled < most:
         with transaction.atomic(durable=True):
-            ended = CANCEL_QUEUED(batch=batch, most=min(BATCH, most - cancelled))
+            ended = CANCEL_QUEUED(batch=batch, most=min(AT_ONCE, most - cancelled))
             if ended and note:
                 note(len(ended))
         call_on_done(each for each in ended if each.on_done)

@@ -63,6 +63,7 @@ def test_it_is_called_each_time_that_nothing_is_left(called: Callable[[], list[A
     assert called() == [(NAME,)]
     assert retry_batch(NAME).queued == 1
     assert called() == []
+    assert cancel_batch(NAME, limit=0) == (0, 1)
     assert cancel_batch(NAME) == (1, 0)
     assert called() == [(NAME,)]
     ask(on_batch_done=None)
