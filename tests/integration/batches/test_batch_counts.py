@@ -227,7 +227,7 @@ STATEMENTS: dict[tuple[str, str], dict[str, Any]] = {
     (FETCHES, "batch_counts"): {"ids": "{7,9}"},
     (FETCHES, "cancel_queued"): {"batch": 7, "most": 1_000},
     (FETCHES, "batch_sites"): {"batch": 7, "look": 100, "most": 3},
-    (FETCHES, "old_batches"): {"older_than": 3_600.0, "batch": 100},
+    (FETCHES, "old_batches"): {"older_than": 3_600.0, "most": 100},
     (FETCHES, "purge_batches"): {"ids": [1, 2]},
     (HISTORY, "batch_failures"): {"batch": 7, "look": 100},
 }

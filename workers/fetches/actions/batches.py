@@ -31,7 +31,7 @@ def cancel(actor: Actor, batch_id: int, *, why: str = "", limit: int | None = No
 
 
 def retry(actor: Actor, batch_id: int, *, why: str = "", limit: int | None = None) -> retrying.Retried:
-    """Queue the failed fetches of a batch again, as retrying.retry_failed does. An entry for each committed batch.
+    """Queue the failed fetches of a batch again, as retrying.retry_failed does. An entry for each transaction.
 
     Raises NotPermitted, too, as `fetches.retry` does.
     """

@@ -40,7 +40,7 @@ def retry(
 ) -> retrying.Retried:
     """Queue failed fetches again, as retrying.retry_failed does; `described` names them in the audit trail.
 
-    The trail gets an entry for each committed batch. Raises NotPermitted, too, if the method of one is POST, PUT, PATCH
+    The trail gets an entry for each transaction. Raises NotPermitted, too, if the method of one is POST, PUT, PATCH
     or DELETE, and the actor lacks MAY_SEND.
     """
     RETRY.allow(actor, why)

@@ -17,7 +17,7 @@ class UnknownBatch(LookupError):
     """There is no such batch."""
 
     def __init__(self, batch: str | int) -> None:
-        super().__init__(f"There is no batch {batch!r}: fetches that are asked for under a name make it.")
+        super().__init__(f"There is no batch {batch!r}: `manage.py batches` lists the newest.")
 
 
 class BatchCounts(NamedTuple):

@@ -49,7 +49,7 @@ def purge_batches() -> None:
     for one meanwhile has either held the batch (joining.py), and it is skipped, or has committed.
     """
     with transaction.atomic(durable=True):
-        if old := OLD_BATCHES(older_than=settings.WEIR_FETCH_RETENTION, batch=BATCH):
+        if old := OLD_BATCHES(older_than=settings.WEIR_FETCH_RETENTION, most=BATCH):
             PURGE_BATCHES(ids=old)
 
 

@@ -1,7 +1,7 @@
 -- Read which fetches start next at `site`: the first `most` that have slots, and `most` queued ones. Of the first
 -- `looked_at` fetches of the queue, these are the ones that are due, in the order of the queue, then the others in the
--- order in which they become due. At a site with shares, the due ones are in the order of their turns. Also read what the caller needs to compute when the queued ones start. Reads only, by
--- indexes (index order, docs/explanation/sql.md).
+-- order in which they become due. At a site with shares, the due ones are in the order of their turns. Also read what
+-- the caller needs to compute when the queued ones start. Reads only, by indexes (index order, docs/explanation/sql.md).
 --
 -- run     at a site with `max_concurrency`, the runs that still have held fetches, each with its starts
 SELECT

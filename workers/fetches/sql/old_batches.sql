@@ -1,4 +1,4 @@
--- Lock the batches that ended more than `older_than` seconds ago, and have called their tasks, at most `batch` of them.
+-- Lock the batches that ended more than `older_than` seconds ago, and have called their tasks, at most `most` of them.
 -- One that another transaction holds is left alone (skip locked, docs/explanation/sql.md).
 SELECT id
 FROM weir_fetches_batch
@@ -8,5 +8,5 @@ WHERE ended_at < (SELECT clock_timestamp() - make_interval(secs => %(older_than)
         SELECT id FROM weir_fetches_fetch WHERE batch_id = weir_fetches_batch.id ORDER BY batch_id, state, id LIMIT 1
     ) IS NULL
 ORDER BY ended_at
-LIMIT %(batch)s
+LIMIT %(most)s
 FOR UPDATE SKIP LOCKED
