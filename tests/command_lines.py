@@ -30,6 +30,7 @@ FOREIGN = {
         "grep",
         "groupadd",
         "kubectl",
+        "openssl",
         "pg_isready",
         "pip",
         "psql",
