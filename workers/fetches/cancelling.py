@@ -53,9 +53,9 @@ class CancelledBatch(NamedTuple):
 def cancel_batch(name: str, *, limit: int | None = None, note: Callable[[int], object] | None = None) -> CancelledBatch:
     """Cancel what has not started of a batch.
 
-    At most `limit` fetches, queued ones first, in short transactions. What is in flight ends; if it is to be tried again, it
-    is queued, and another call cancels it. Each fetch calls its `on_done`, and the batch its task. `note` is called in
-    each transaction, with how many it has cancelled. Commits by itself; raises UnknownBatch, and
+    At most `limit` fetches, queued ones first, in short transactions. What is in flight ends; if it is to be tried
+    again, it is queued, and another call cancels it. Each fetch calls its `on_done`, and the batch its task. `note` is
+    called in each transaction, with how many it has cancelled. Commits by itself; raises UnknownBatch, and
     TransactionManagementError inside a transaction.
     """
     own_commits.refuse_transaction("cancel_batch")

@@ -90,7 +90,7 @@ def test_a_batch_is_shown_cancelled_retried_and_closed(batch: int) -> None:
 
 
 def test_the_forecast_is_that_of_the_slowest_site(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its fetches that are not due before, too; unknown while the site is paused. It says if it is of a part of them."""
+    """Its fetches that are not due before, too; unknown while the site is paused. It says if it is of a part."""
     expected = outlook(batch)
     assert [site.site for site in expected.sites] == [SLOW, FAST]
     assert expected.ends_in_s is not None

@@ -56,7 +56,7 @@ class NewFetches(Body):
     dedupe: Annotated[Flag, Field(description="a URL that has an unfinished fetch like this gets that one")] = False
     batch: Annotated[
         BatchName | None,
-        Field(min_length=1, description="the batch that they join; `api:` and the name of the program's first token go before it"),
+        Field(min_length=1, description="the batch they join; `api:` and the program's first token go before its name"),
     ] = None
     more_to_come: Annotated[Flag, Field(description="the batch ends only after a request for it without this")] = False
     share: Annotated[

@@ -56,8 +56,9 @@ def create(
     """Create a token that expires after `life`, and the site that gives its requests their rate.
 
     The actor must have every permission that the token gets. With the name of another token that it `replaces`, which
-    stays valid, its program goes on with the watches and batches of that one. Commits by itself. Raises ValueError for a name that
-    is or was taken, an unknown scope, a life of more than 366 days, and a text that is not a rate; UnknownToken.
+    stays valid, its program goes on with the watches and batches of that one. Commits by itself. Raises ValueError for
+    a name that is or was taken, an unknown scope, a life of more than 366 days, and a text that is not a rate;
+    UnknownToken.
     """
     CREATE.allow(actor, why)
     wanted = known.checked(scopes)
