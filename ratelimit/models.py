@@ -71,8 +71,7 @@ class Site(models.Model):
     query = models.JSONField(null=True, blank=True, help_text="that each URL gets, by name; placeholders for secrets")
     network = models.JSONField(null=True, blank=True, help_text="proxy, ca, certificate; placeholders for secrets")
     weights = models.JSONField(null=True, blank=True, help_text="of its shares, by name; of all others 1")
-    # The share whose turn it was last; empty: that of fetches without a share; NULL: the site never had shares.
-    turn_share = models.CharField(max_length=LONGEST_SHARE, null=True, db_collation="C")  # noqa: DJ001  see above
+    turn_share = models.CharField(max_length=LONGEST_SHARE, null=True, db_collation="C")  # noqa: DJ001  NULL: never
     turn_used = models.PositiveSmallIntegerField(db_default=0, help_text="how many fetches it has had in that turn")
     paused_until = models.DateTimeField(null=True, blank=True)
     backed_off_until = models.DateTimeField(null=True, blank=True)

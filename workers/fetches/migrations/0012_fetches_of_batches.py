@@ -28,9 +28,9 @@ ADDED = """
         RETURN NULL;
     END
     $$;
-    CREATE TRIGGER weir_fetches_note_batch BEFORE INSERT ON weir_fetches_fetch FOR EACH ROW
+    CREATE TRIGGER weir_fetches_adds_to_batch BEFORE INSERT ON weir_fetches_fetch FOR EACH ROW
     WHEN (NEW.batch_id IS NOT NULL) EXECUTE FUNCTION weir_fetches_note_batch();
-    CREATE TRIGGER weir_fetches_count_added AFTER INSERT ON weir_fetches_fetch REFERENCING NEW TABLE AS added
+    CREATE TRIGGER weir_fetches_added_to_batch AFTER INSERT ON weir_fetches_fetch REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT WHEN (current_setting('weir.adds_to_batch', true) = 'on')
     EXECUTE FUNCTION weir_fetches_count_added()
 """
@@ -65,7 +65,7 @@ MOVED = """
         RETURN NULL;
     END
     $$;
-    CREATE TRIGGER weir_fetches_count_moved AFTER UPDATE ON weir_fetches_fetch
+    CREATE TRIGGER weir_fetches_moved_in_batch AFTER UPDATE ON weir_fetches_fetch
     REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
     FOR EACH STATEMENT EXECUTE FUNCTION weir_fetches_count_moved()
 """
@@ -85,7 +85,7 @@ REMOVED = """
         RETURN NULL;
     END
     $$;
-    CREATE TRIGGER weir_fetches_count_removed AFTER DELETE ON weir_fetches_fetch REFERENCING OLD TABLE AS removed
+    CREATE TRIGGER weir_fetches_removed_of_batch AFTER DELETE ON weir_fetches_fetch REFERENCING OLD TABLE AS removed
     FOR EACH STATEMENT EXECUTE FUNCTION weir_fetches_count_removed()
 """
 

@@ -3,20 +3,9 @@
 from weir.workers.fetches.models.access_token import AccessToken
 from weir.workers.fetches.models.batch import LONGEST_BATCH_NAME, LONGEST_TASK_NAME, Batch, BatchChange
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
-from weir.workers.fetches.models.fetch import (
-    ACTIVE,
-    ASKED_FOR,
-    FINAL,
-    HELD,
-    HIGHEST_PRIORITY,
-    KEPT,
-    NO_HEADERS,
-    URL_KEY,
-    Fetch,
-    FetchQuerySet,
-    FetchState,
-)
+from weir.workers.fetches.models.fetch import HIGHEST_PRIORITY, KEPT, NO_HEADERS, URL_KEY, Fetch, FetchQuerySet
 from weir.workers.fetches.models.robots_file import RobotsFile, RobotsState
+from weir.workers.fetches.models.states import ACTIVE, ASKED_FOR, FINAL, HELD, FetchState
 
 __all__ = [
     "ACTIVE",

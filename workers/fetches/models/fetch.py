@@ -1,6 +1,6 @@
 """Fetch: one URL on its way from `queued` to a result or a stated failure."""
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from django.db import models
 from django.db.models import F, Q, Value
@@ -12,50 +12,17 @@ from weir.workers import task_names
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
+from weir.workers.fetches.models.states import ACTIVE, FINAL, HELD, ByState, FetchState
 from weir.workers.tracing.rows import Traced
 
 URL_KEY = 100  # characters of a URL that weir_fetch_by_url indexes
 HIGHEST_PRIORITY = 32_767  # of what Weir itself asks for, which goes before all that users ask for
-
-
-class FetchState(models.TextChoices):
-    """Where a fetch is. `done`, `failed` and `cancelled` are final."""
-
-    QUEUED = "queued"  # waits for dispatch
-    RESERVED = "reserved"  # has a slot; a message with its id is on its way to a fetcher
-    RUNNING = "running"  # a fetcher has claimed it
-    DONE = "done"  # an answer is stored, with any status below 500 that is not a refusal
-    FAILED = "failed"  # `error` says why
-    CANCELLED = "cancelled"
-
-
-FINAL = (FetchState.DONE, FetchState.FAILED, FetchState.CANCELLED)
-HELD = (FetchState.RESERVED, FetchState.RUNNING)
-ACTIVE = (FetchState.QUEUED, *HELD)
 NO_HEADERS = Value([], models.JSONField())
-# What users asked for: no robots.txt, and no access token, for which Weir itself asks.
-ASKED_FOR = Q(is_robots=False, token_client="")
 KEPT = Q(on_done_again_at__isnull=False)  # the call of `on_done` is kept, as a worker did not know the task
 
 
-class FetchQuerySet(models.QuerySet["Fetch"]):
+class FetchQuerySet(ByState["Fetch"]):
     """Filters by state."""
-
-    def due(self) -> Self:
-        """Return the fetches that dispatch may take now."""
-        return self.filter(state=FetchState.QUEUED, not_before__lte=Now())
-
-    def unfinished(self) -> Self:
-        """Return the fetches that have not ended."""
-        return self.filter(state__in=ACTIVE)
-
-    def failed(self) -> Self:
-        """Return the fetches that `retry_failed` may queue again."""
-        return self.filter(state=FetchState.FAILED)
-
-    def asked_for(self) -> Self:
-        """Return the fetches that users asked for."""
-        return self.filter(ASKED_FOR)
 
 
 class Fetch(Traced):
