@@ -23,6 +23,7 @@ from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import HIGHEST_PRIORITY, Fetch, FetchState
 from weir.workers.fetches.reports.forecast import forecast
 from weir.workers.fetches.reports.why import why
+from weir.workers.fetches.retrying import retry_failed
 from weir.workers.watches import asking
 from weir.workers.watches.watching import watch
 
@@ -80,6 +81,16 @@ def test_shares_take_turns_by_their_weights() -> None:
     ask(None, 2)  # after there are shares
     assert served(10) == "bb.abbb.ab"
     assert set(before) <= set(Fetch.objects.filter(state=FetchState.DONE).values_list("pk", flat=True))
+
+
+def test_a_retried_fetch_of_nobody_has_its_turn() -> None:
+    """It failed before its site had shares, and is now the newest of many."""
+    [failed] = ask(None)
+    Fetch.objects.filter(pk=failed).update(state=FetchState.FAILED, error="no", finished_at=Now())
+    ask("a", 150)
+    assert served(2) == "aa"
+    assert retry_failed(Fetch.objects.filter(pk=failed)).queued == 1
+    assert "." in served(4)
 
 
 class Given(NamedTuple):

@@ -30,7 +30,11 @@ WITH failed AS MATERIALIZED (
         finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
         status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,
         etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, incomplete = DEFAULT, on_done_called_at = NULL,
-        on_done_again_at = NULL
+        on_done_again_at = NULL,
+        -- Where shares take turns, a fetch without one has the empty name (enqueue, share_at). Row look-up.
+        share = coalesce(job.share, (
+            SELECT '' FROM weir_ratelimit_site WHERE id = chosen.site_id AND turn_share IS NOT NULL OFFSET 0
+        ))
     FROM chosen
     WHERE job.id = chosen.id
     RETURNING job.id, job.site_id
