@@ -20,7 +20,7 @@ def allowed_network(network: Mapping[str, str] | Iterable[tuple[str, str]]) -> d
     """Return how a site is reached, as it is stored. Raises ValueError, also for a proxy that no setting allows."""
     usable = usable_network(network)
     if (url := usable.get(PROXY)) and (place := proxy_parts(url).place) not in settings.WEIR_FETCH_PROXIES:
-        raise ValueError(f"network must have a proxy that WEIR_FETCH_PROXIES allows, which {place} is not.")
+        raise ValueError(f"network must have a proxy that WEIR_FETCH_PROXIES allows: add {place} there first.")
     return usable
 
 

@@ -76,7 +76,7 @@ def access_tokens_can_be_kept(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W038: access tokens are encrypted, for which cryptography is needed, where a secret describes a client."""
     if find_spec("cryptography") or not (names := oauth_clients.described()):
         return []
-    message = f"These secrets describe OAuth clients, of which fetchers can use none: {', '.join(names)}."
+    message = f"Fetchers cannot use the OAuth clients that these secrets describe: {', '.join(names)}."
     return [Warning(message, hint='pip install "django-weir[oauth]"', id="weir.W038")]
 
 

@@ -52,7 +52,7 @@ def test_a_check_warns_of_clients_without_the_package_that_encrypts(
     assert checks.access_tokens_can_be_kept() == []
     monkeypatch.setitem(sys.modules, "cryptography", None)
     [warning] = checks.access_tokens_can_be_kept()
-    assert (warning.id, warning.msg.endswith("none: BANK, SHOP.")) == ("weir.W038", True)
+    assert (warning.id, warning.msg.endswith("describe: BANK, SHOP.")) == ("weir.W038", True)
     monkeypatch.delenv("WEIR_SECRET_BANK")
     settings.WEIR_SECRETS = {"KEY": "hidden-17"}
     assert checks.access_tokens_can_be_kept() == []

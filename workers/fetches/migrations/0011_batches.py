@@ -31,8 +31,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("unfinished", models.BigIntegerField(db_default=0, default=0, help_text="how many are left")),
-                ("done", models.BigIntegerField(db_default=0, default=0, help_text="how many ended so, as the next")),
-                ("failed", models.BigIntegerField(db_default=0, default=0, help_text="these include deleted ones")),
+                (
+                    "done",
+                    models.BigIntegerField(
+                        db_default=0, default=0, help_text="how many ended so, deleted ones included"
+                    ),
+                ),
+                ("failed", models.BigIntegerField(db_default=0, default=0, help_text="as above")),
                 ("cancelled", models.BigIntegerField(db_default=0, default=0, help_text="as above")),
                 ("created_at", models.DateTimeField(db_default=Now(), help_text="when it was first named")),
                 ("ended_at", models.DateTimeField(help_text="when sweep saw that nothing was left", null=True)),

@@ -105,7 +105,7 @@ class Close(Subcommand):
     """Let a batch end for which more was to come."""
 
     name = "close"
-    help = "let a batch end that waits for more, when nothing of it is left"
+    help = "say that no more is to come: the batch ends when nothing of it is left"
     examples = ("close import-7",)
 
     def add_arguments(self, parser: CommandParser) -> None:
