@@ -141,16 +141,18 @@ def error_of(url: str, fetcher: Fetcher) -> str:
     return fetch.error.removesuffix(" (attempt 1 of 1)")
 
 
-def test_a_site_may_have_authorities_of_its_own(world: World, fetcher: Fetcher) -> None:
-    """They count instead of the system's, for this site alone."""
+def test_a_site_may_have_authorities_of_its_own(world: World, fetcher: Fetcher, settings: Settings) -> None:
+    """They count instead of the system's, for this site alone; bundles have their names between them, in UTF-8."""
     site, other = world.site(), world.site()
     said = []
-    for network in (None, {"ca": "{secret:OTHER_CA}"}, {"ca": "{secret:CA}"}):
+    bundle = "\ufeff{OTHER_CA}\n# F\u0151tan\u00fas\u00edtv\u00e1ny\r\n{CA}".format(**settings.WEIR_SECRETS)
+    settings.WEIR_SECRETS = {**settings.WEIR_SECRETS, "BUNDLE": bundle}
+    for network in (None, {"ca": "{secret:OTHER_CA}"}, {"ca": "{secret:CA}"}, {"ca": "{secret:BUNDLE}"}):
         if network:
             site_settings.set_rate(site.name, network=network)
         said.append(error_of(site.url(), fetcher))
     invalid = "the site's certificate is not valid: unable to get local issuer certificate"
-    assert said == [invalid, invalid, ""]
+    assert said == [invalid, invalid, "", ""]
     assert error_of(other.url(), fetcher) == invalid
 
 

@@ -110,7 +110,7 @@ def context_of(ca: Pem | None, certificate: Pem | None, *, checks_names: bool) -
     the class Tls does. Raises UnsendableRequest, not for ever, for a secret without what is needed.
     """
     try:
-        made = context(ca.text if ca else None)
+        made = context(_certificates(ca.text) if ca else None)
     except (ssl.SSLError, TypeError, ValueError):  # which may quote the text
         said = f"the secret {ca.name if ca else ''} has no certificates of authorities in PEM"
         raise UnsendableRequest(said, is_permanent=False) from None
@@ -123,6 +123,16 @@ def context_of(ca: Pem | None, certificate: Pem | None, *, checks_names: bool) -
             raise UnsendableRequest(said, is_permanent=False) from None
     made.check_hostname = checks_names
     return made
+
+
+def _certificates(text: str) -> str:
+    """Return the text without the lines that are no PEM, such as the name of an authority: `ssl` takes ASCII alone.
+
+    Raises ValueError if nothing is left: `ssl` would trust the system's authorities then.
+    """
+    if left := "\n".join(line for line in text.removeprefix("\ufeff").splitlines() if line.isascii()).strip():
+        return left
+    raise ValueError("no line is ASCII")
 
 
 @contextmanager
