@@ -40,6 +40,7 @@ class KnownSite(NamedTuple):
     takes_turns: bool
 
 
+BEGIN_TURNS = Statement("begin_turns", commits=False)
 CREATE_SITES = Statement("create_sites", commits=False)
 LOCK_SITE_NAMES = Statement("lock_site_names", commits=False)
 NAMED_SITES = Statement("named_sites", row=KnownSite, commits=False)
@@ -149,6 +150,17 @@ def each_site_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[
         known |= create_sites(missing, patience_s)
         known |= known_sites(hosts - known.keys())
     return known
+
+
+def begin_turns(sites: Iterable[KnownSite]) -> None:
+    """Record that these sites have shares, before the first fetch with one is there.
+
+    So whoever asks for a fetch from now on knows that shares take turns. Commits in a transaction of its own, as
+    `create_sites` does, and waits for no other transaction. Writes nothing for sites that had shares before.
+    """
+    if new := sorted({site.id for site in sites if not site.takes_turns}):
+        with own_transaction() as execute:
+            execute(BEGIN_TURNS, sites=new)
 
 
 def locked(name: str) -> Site | None:

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 
 from weir.postgres.statements import Statement
-from weir.ratelimit.sites import each_site_of
+from weir.ratelimit.sites import begin_turns, each_site_of
 from weir.workers import task_names
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.enqueue import parsed, share_at, tell_workers
@@ -64,6 +64,7 @@ def ask(watched: Sequence[WatchedUrl]) -> list[int | None]:
     allowed = allowed_by_settings()
     read = [parsed(each.url, allowed, hosts) for each in watched]
     sites = each_site_of(hosts.keys())
+    begin_turns(sites[host] for each, (url, host, _) in zip(watched, read, strict=True) if url and each.share)
     ids: list[Any] = ENQUEUE_EACH(
         urls=[each.url for each in watched],
         hop_urls=[url for url, _, _ in read],

@@ -20,7 +20,7 @@ from django.db import transaction
 from weir.conf.texts.share_weights import usable_share
 from weir.postgres.moments import in_utc
 from weir.postgres.texts import storable
-from weir.ratelimit.sites import KnownSite, each_site_of
+from weir.ratelimit.sites import KnownSite, begin_turns, each_site_of
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import Allowed, allowed_by_settings
 from weir.workers.fetches.batches.joining import wanted_batch
@@ -223,6 +223,8 @@ def _wanted(
     hosts: dict[str, str] = {}
     read = [parsed(text, allowed, hosts) for text in texts]
     sites = each_site_of(hosts.keys())
+    if share:
+        begin_turns(sites.values())
     key_of = partial(
         dedupe_key,
         on_done=common["on_done"],

@@ -18,7 +18,8 @@ from django.db import migrations
 # The statements are planned once (generic plans): that takes longer than to execute them. Those of a share name the
 # condition of weir_fetch_shares, so that no other index serves them.
 # A fetch without a share that was queued before its site had any has NULL: these are looked for among the first 100 of
-# each priority, as they are older than what has a share.
+# each priority, 1,000 in all, as they are older than what has a share. What is queued later, or again, has the empty
+# name (weir_fetches_share_at).
 IN_TURN = """
 CREATE FUNCTION weir_fetches_in_turn(
     of_site bigint, most integer, now timestamptz, weights jsonb, whose text, had integer
@@ -78,13 +79,17 @@ BEGIN
             ) AS next
         )
         SELECT first.id
-        FROM level
-        CROSS JOIN LATERAL (
-            SELECT any_job.id, any_job.share FROM weir_fetches_fetch AS any_job
-            WHERE any_job.site_id = of_site AND any_job.state = 'queued' AND any_job.priority = level.priority
-                AND any_job.not_before <= now
-            ORDER BY any_job.not_before, any_job.id
-            LIMIT 100
+        FROM (
+            SELECT first_job.*
+            FROM level
+            CROSS JOIN LATERAL (
+                SELECT any_job.id, any_job.share FROM weir_fetches_fetch AS any_job
+                WHERE any_job.site_id = of_site AND any_job.state = 'queued' AND any_job.priority = level.priority
+                    AND any_job.not_before <= now
+                ORDER BY any_job.not_before, any_job.id
+                LIMIT 100
+            ) AS first_job
+            LIMIT 1000
         ) AS first
         WHERE first.share IS NULL
     );
@@ -148,15 +153,18 @@ BEGIN
                 )
                 SELECT due.id
                 FROM (
-                    SELECT due_job.*
-                    FROM level
-                    CROSS JOIN LATERAL (
-                        SELECT own.priority, own.not_before, own.id FROM weir_fetches_fetch AS own
-                        WHERE own.site_id = of_site AND own.lease_until IS NULL AND own.finished_at IS NULL AND own.share = name
-                            AND own.priority = level.priority AND own.not_before <= now
-                        ORDER BY own.not_before, own.id
-                        LIMIT taken[i] + quota
-                    ) AS due_job
+                    (
+                        SELECT due_job.*
+                        FROM level
+                        CROSS JOIN LATERAL (
+                            SELECT own.priority, own.not_before, own.id FROM weir_fetches_fetch AS own
+                            WHERE own.site_id = of_site AND own.lease_until IS NULL AND own.finished_at IS NULL AND own.share = name
+                                AND own.priority = level.priority AND own.not_before <= now
+                            ORDER BY own.not_before, own.id
+                            LIMIT taken[i] + quota
+                        ) AS due_job
+                        LIMIT taken[i] + quota  -- the priorities below are not read
+                    )
                     UNION ALL
                     SELECT old.priority, old.not_before, old.id
                     FROM unnest(older) AS old_id
@@ -220,7 +228,9 @@ BEGIN
                 LIMIT 1
             ) AS next
         )
-        SELECT due_job.id, most + 1, NULL::text, NULL::integer
+        SELECT
+            due_job.id, most + 1,
+            CASE WHEN is_cut THEN names[cardinality(names)] END, CASE WHEN is_cut THEN quanta[cardinality(names)] END
         FROM level
         CROSS JOIN LATERAL (
             SELECT any_job.id FROM weir_fetches_fetch AS any_job
@@ -235,8 +245,27 @@ END
 $$
 """
 
+# The share of a fetch that is queued at a site by another way than for the first time: after an attempt, a redirect, a
+# split or a retry. Where the site has shares, one without a share is of that with the empty name, so that it takes turns.
+SHARE_AT = """
+CREATE FUNCTION weir_fetches_share_at(
+    of_share text, of_priority smallint, of_site bigint
+) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT coalesce(of_share, (
+        SELECT '' FROM weir_ratelimit_site
+        WHERE (id, name) >= (of_site, '') AND id <= of_site AND turn_share IS NOT NULL
+            AND of_priority < 32767  -- what Weir itself asks for is nobody's
+        ORDER BY id DESC
+        LIMIT 1
+    ))
+$$
+"""
+
 
 class Migration(migrations.Migration):
     dependencies = [("weir_fetches", "0018_shares_queue"), ("weir_ratelimit", "0008_shares")]
 
-    operations = [migrations.RunSQL(IN_TURN, "DROP FUNCTION weir_fetches_in_turn")]
+    operations = [
+        migrations.RunSQL(IN_TURN, "DROP FUNCTION weir_fetches_in_turn"),
+        migrations.RunSQL(SHARE_AT, "DROP FUNCTION weir_fetches_share_at"),
+    ]

@@ -22,6 +22,7 @@ WITH failed AS MATERIALIZED (
 ), moved AS (
     UPDATE weir_fetches_fetch AS job
     SET state = 'queued', hop_url = chosen.hop_url, has_left_origin = DEFAULT, site_id = chosen.site_id,
+        share = weir_fetches_share_at(job.share, job.priority, chosen.site_id),
         redirects = DEFAULT, redirect_chain = NULL, has_become_get = DEFAULT,
         attempts = DEFAULT, losses = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         -- A request that changes something may have reached its site: the next one is not the first (claim.sql, was_sent).
@@ -30,11 +31,7 @@ WITH failed AS MATERIALIZED (
         finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
         status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,
         etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, incomplete = DEFAULT, on_done_called_at = NULL,
-        on_done_again_at = NULL,
-        -- Where shares take turns, a fetch without one has the empty name (enqueue, share_at). Row look-up.
-        share = coalesce(job.share, (
-            SELECT '' FROM weir_ratelimit_site WHERE id = chosen.site_id AND turn_share IS NOT NULL OFFSET 0
-        ))
+        on_done_again_at = NULL
     FROM chosen
     WHERE job.id = chosen.id
     RETURNING job.id, job.site_id

@@ -57,7 +57,9 @@ WITH outcome AS MATERIALIZED (
             CASE WHEN job.redirects > 0 THEN coalesce(job.redirect_chain, '[]') ELSE '[]' END
                 || jsonb_build_array(jsonb_build_array(outcome.status_code, outcome.hop_url)) END,
         redirects = job.redirects + (outcome.hop_site IS NOT NULL)::int,
-        site_id = coalesce(outcome.hop_site, job.site_id)
+        site_id = coalesce(outcome.hop_site, job.site_id),
+        share = CASE WHEN outcome.state <> 'queued' THEN job.share
+            ELSE weir_fetches_share_at(job.share, job.priority, coalesce(outcome.hop_site, job.site_id)) END
     -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM outcome WHERE fetch_id = abs(fetch_id)) AS outcome
     LEFT JOIN weir_ratelimit_slot AS slot ON slot.id = outcome.slot_id

@@ -13,7 +13,8 @@ WITH stray AS MATERIALIZED (
     SELECT id FROM weir_fetches_fetch WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE
 ), moved AS (
     UPDATE weir_fetches_fetch AS job
-    SET site_id = stray.gainer, state = 'queued', slot_id = NULL, lease_until = NULL
+    SET site_id = stray.gainer, state = 'queued', slot_id = NULL, lease_until = NULL,
+        share = weir_fetches_share_at(job.share, job.priority, stray.gainer)
     -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM stray WHERE id = abs(id) AND id = ANY(ARRAY(SELECT id FROM locked))) AS stray
     WHERE job.id = stray.id AND job.site_id = stray.loser
