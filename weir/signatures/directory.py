@@ -18,7 +18,7 @@ from weir.conf import settings
 from weir.conf.secrets import SecretUnusable
 from weir.logs.loggers import get_logger
 from weir.signatures.keys import SignatureKey, keys
-from weir.signatures.messages import Component, sign
+from weir.signatures.messages import SLOW_CLOCK_S, Component, sign
 
 log = get_logger(__name__)
 
@@ -43,7 +43,7 @@ def directory(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  Django's s
     except SecretUnusable as error:
         log.error("signature_key_unusable", error=str(error))  # noqa: TRY400  the sentence says all
         return HttpResponse("A key cannot be used; the log says why.\n", status=503, content_type="text/plain")
-    return answer(published, settings.WEIR_SIGNATURE_AGENT, int(time.time()))
+    return answer(published, settings.WEIR_SIGNATURE_AGENT, int(time.time()) - SLOW_CLOCK_S)
 
 
 def answer(published: tuple[SignatureKey, ...], agent: str, created: int) -> HttpResponse:

@@ -2,9 +2,11 @@
 
 import base64
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from weir.signatures.keys import SignatureKey
+
+SLOW_CLOCK_S: Final = 5  # seconds by which the clock of who checks may be behind: many refuse what is created later
 
 
 class Component(NamedTuple):

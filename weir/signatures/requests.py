@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from weir.conf import settings
 from weir.signatures.keys import SignatureKey, key
-from weir.signatures.messages import Component, sign
+from weir.signatures.messages import SLOW_CLOCK_S, Component, sign
 
 FIELDS: Final = frozenset({"signature", "signature-agent", "signature-input"})
 LIFETIME_S: Final = 60
@@ -28,7 +28,7 @@ class RequestSigner(NamedTuple):
 
     def lines(self, method: str, authority: str, target: str) -> bytes:
         """Return the lines of the head that sign this request, from now on for LIFETIME_S seconds."""
-        created = int(time.time())
+        now = int(time.time())
         agent, parameter = f'"{self.agent}"', f';key="{LABEL}"' if self.names_label else ""
         signed = sign(
             self.key,
@@ -40,8 +40,8 @@ class RequestSigner(NamedTuple):
                 Component(f'"signature-agent"{parameter}', agent),
             ],
             {
-                "created": created,
-                "expires": created + LIFETIME_S,
+                "created": now - SLOW_CLOCK_S,
+                "expires": now + LIFETIME_S,
                 "keyid": self.key.keyid,
                 "alg": "ed25519",
                 "nonce": base64.b64encode(os.urandom(NONCE)).decode(),
