@@ -19,7 +19,17 @@ LISTS = {
 
 def test_all_lists_are_meant() -> None:
     """Each table of the templates, whatever its attributes are."""
-    assert LISTS.keys() == {"emails", "entries", "fetches", "kinds", "processes", "repairs", "sites", "watches"}
+    assert LISTS.keys() == {
+        "batches",
+        "emails",
+        "entries",
+        "fetches",
+        "kinds",
+        "processes",
+        "repairs",
+        "sites",
+        "watches",
+    }
     tables = [tag for path in OPS.glob("templates/**/*.html") for tag in ANY_TABLE.findall(path.read_text())]
     assert sorted(tables) == [f'<table class="cards {name}">' for name in sorted(LISTS)]
 
