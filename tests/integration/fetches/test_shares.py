@@ -305,6 +305,23 @@ def test_shares_at_which_nothing_is_due_yet_keep_no_other_from_its_turn() -> Non
     assert "z" in served(8)
 
 
+def test_many_sites_look_at_few_such_shares_each() -> None:
+    """One statement gives slots to all sites: whoever else waits for its slots waits until these have looked."""
+    for number in range(20):
+        site_settings.set_rate(f"{number}.example", "1/s")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, max_attempts, priority, share, not_before)"
+            " SELECT 'http://a/', '', id, 'queued', 5, 0, 'm' || lpad(n::text, 4, '0'),"
+            " now() + CASE n WHEN 600 THEN '-1 hour' ELSE '1 hour' END::interval"
+            " FROM weir_ratelimit_site, generate_series(1, 600) AS n WHERE name <> %s",
+            [SITE],
+        )
+    Site.objects.exclude(name=SITE).update(has_backlog=True)
+    assert dispatch() == 20
+    assert set(Site.objects.exclude(name=SITE).values_list("turn_share", flat=True)) == {"m0249"}  # 5,000 / 20, and ''
+
+
 def test_fetches_of_a_watch_have_its_share() -> None:
     watch(URL, every=timedelta(hours=1), share="a")
     asking.ask_due()

@@ -14,7 +14,7 @@ from django.db import migrations
 # `share` and `in_turn` say whose turn it is after this fetch, and how much of it is used; NULL: as before it.
 # Reads only, all in the order of indexes: each share once in each pass, and hardly more fetches than are returned. In
 # the first pass, each share takes one turn; in the next passes, those that may have more take as many turns as are
-# needed. After 1,000 shares at which nothing is due yet, no further share is looked for; the next call goes on there.
+# needed. After `looks` shares at which nothing is due yet, no further share is looked for; the next call goes on there.
 # The statements are planned once (generic plans): that takes longer than to execute them. Those of a share name the
 # condition of weir_fetch_shares, so that no other index serves them.
 # A fetch without a share that was queued before its site had any has NULL: these are looked for among the first 100 of
@@ -22,7 +22,7 @@ from django.db import migrations
 # name (weir_fetches_share_at).
 IN_TURN = """
 CREATE FUNCTION weir_fetches_in_turn(
-    of_site bigint, most integer, now timestamptz, weights jsonb, whose text, had integer
+    of_site bigint, most integer, now timestamptz, weights jsonb, whose text, had integer, looks integer DEFAULT 1000
 ) RETURNS TABLE (fetch_id bigint, place integer, share text, in_turn integer) LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     of_weir CONSTANT smallint := 32767;
@@ -105,7 +105,7 @@ BEGIN
                 quota := quanta[i] * turns_at_once;
             ELSE
                 EXIT WHEN cardinality(ids) >= most;
-                is_cut := in_vain >= 1000;
+                is_cut := in_vain >= looks;
                 EXIT WHEN is_cut;
                 IF i = 1 THEN
                     name := whose;

@@ -20,7 +20,8 @@
 -- timed     the same sites, with the clock read under the locks
 -- opened    the soonest start of each site
 -- planned   how many slots each site may get
--- within    the sites before which fewer than `most_slots` slots may be given, and whether they have shares
+-- within    the sites before which fewer than `most_slots` slots may be given, and whether they have shares: all of
+--           these together look at 5,000 shares in vain, so that they do not keep the other sites waiting
 -- picked    the best fetches of these sites, locked: one row for each fetch, and one for a site without a fetch; where a
 --           site has shares, they take turns (weir_fetches_in_turn)
 -- chosen    the fetches that get slots; if a robots.txt is among them, only robots.txt files: the others wait for it
@@ -112,14 +113,19 @@ WITH clock AS MATERIALIZED (
 ), within AS MATERIALIZED (
     SELECT
         planned.*,
-        (  -- first row
-            SELECT share FROM weir_fetches_fetch AS job
-            WHERE job.site_id = planned.id AND job.lease_until IS NULL AND job.finished_at IS NULL AND job.share IS NOT NULL
-            ORDER BY job.share, job.priority DESC, job.not_before, job.id
-            LIMIT 1
-        ) IS NOT NULL AS has_shares
-    FROM (SELECT planned.*, sum(room) OVER (ORDER BY id) - room AS slots_before FROM planned) AS planned
-    WHERE slots_before < %(most_slots)s::bigint
+        least(1000, greatest(20, 5000 / greatest(1, count(*) FILTER (WHERE has_shares) OVER ())))::int AS looks
+    FROM (
+        SELECT
+            planned.*,
+            (  -- first row
+                SELECT share FROM weir_fetches_fetch AS job
+                WHERE job.site_id = planned.id AND job.lease_until IS NULL AND job.finished_at IS NULL AND job.share IS NOT NULL
+                ORDER BY job.share, job.priority DESC, job.not_before, job.id
+                LIMIT 1
+            ) IS NOT NULL AS has_shares
+        FROM (SELECT planned.*, sum(room) OVER (ORDER BY id) - room AS slots_before FROM planned) AS planned
+        WHERE slots_before < %(most_slots)s::bigint
+    ) AS planned
 ), picked AS MATERIALIZED (
     SELECT
         within.*,
@@ -169,7 +175,8 @@ WITH clock AS MATERIALIZED (
         UNION ALL
         SELECT due_job.*, next.place, next.share, next.in_turn
         FROM weir_fetches_in_turn(
-            within.id, greatest(within.room, 0), within.now, within.weights, coalesce(within.turn_share, ''), within.turn_used
+            within.id, greatest(within.room, 0), within.now, within.weights, coalesce(within.turn_share, ''), within.turn_used,
+            within.looks
         ) AS next
         CROSS JOIN LATERAL (
             SELECT id, priority, not_before, is_robots
