@@ -34,7 +34,6 @@ class Needed(NamedTuple):
     connections: float
     cores: float
     commits: float  # a second
-    wal_mb: float  # a second
 
 
 def needed(figures: Mapping[str, Number], fetchers: int, per_s: int) -> Needed:
@@ -49,7 +48,6 @@ def needed(figures: Mapping[str, Number], fetchers: int, per_s: int) -> Needed:
         connections=others + a_fetcher * fetchers,
         cores=total("postgresql", once=1e-3, a_second=1e-2),  # ms, and per cent
         commits=total("commits"),
-        wal_mb=figures["capacity_wal_a_fetch"].value * per_s / 1e3,
     )
 
 
@@ -89,12 +87,7 @@ def _bottleneck(figures: Mapping[str, Number]) -> Iterator[str]:
     numbers = [number for number in _numbers(figures) if f"capacity_{number}_fetchers_fetches" in figures]
     late = [number for number in numbers if _is_late(figures, f"capacity_{number}_fetchers")]
     if late:
-        names = ("asked_in_time", "fetches", "postgresql", "machine")
-        asked, fetches, cores, machine = (_cell(figures, f"capacity_{late[0]}_fetchers_{name}") for name in names)
-        yield (
-            f"The simulation reached its bottleneck with {late[0]:,} fetchers: {asked} of their queries were answered"
-            f" in time, and {fetches} were stored. PostgreSQL used {cores}, and all together {machine} of the machine."
-        )
+        yield f"The simulation reached its bottleneck with {late[0]:,} fetchers."
     elif numbers:
         yield f"The simulation reached no bottleneck with {numbers[-1]:,} fetchers."
 
@@ -142,9 +135,10 @@ def _by_connections(figures: Mapping[str, Number]) -> tuple[float, str]:
 
 
 def _needs(figures: Mapping[str, Number]) -> Iterator[str]:
-    yield "| Fetchers | Fetches/s in all | Connections | Cores of PostgreSQL | Commits/s | Write-ahead log, MB/s |"
-    yield "|---|---|---|---|---|---|"
+    of_rates = [f"{what} at {per_s:,}" for what in ("Cores", "Commits/s") for per_s in RATES]
+    yield f"| Fetchers | Connections | {' | '.join(of_rates)} |"
+    yield "|---" * (2 + len(of_rates)) + "|"
     for fetchers in FETCHERS:
-        for per_s in RATES:
-            one = needed(figures, fetchers, per_s)
-            yield f"| {fetchers:,} | {per_s:,} | {' | '.join(written(value) for value in one)} |"
+        each = [needed(figures, fetchers, per_s) for per_s in RATES]
+        values = [each[0].connections, *(one.cores for one in each), *(one.commits for one in each)]
+        yield f"| {fetchers:,} | {' | '.join(written(value) for value in values)} |"

@@ -1,14 +1,14 @@
-"""The tables of two benchmarks without peers: growth against size, and what idle processes cost."""
+"""The tables of benchmarks without peers: growth against size, a far database, and what idle processes cost."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from benchmarks.page.numbers import Number, cell
+from benchmarks.page.numbers import Number, cell, written
 
 _AT = re.compile(r"^growth_(?P<curve>.+)_at_(?P<size>\d+)$")
 _OF_FETCHES: Final = {
-    "tick": "A tick of dispatch that finds nothing to reserve",
+    "tick": "A tick of dispatch that reserves nothing",
     "dispatch_1000": "Dispatch of 1,000 fetches",
     "claim_1000": "Claims of 1,000",
     "store_1000": "Storing the results of 1,000",
@@ -58,6 +58,8 @@ GROWTH: Final = {
         },
     ),
 }
+_DISTANCES = (0, 5, 20, 50, 100)  # ms
+_FAR = {"lateness_p50": "Lateness p50", "lateness_p99": "p99", "used_share": "Share of the rate"}
 _LAYOUTS = {"procfile": "Procfile", "split": "Procfile.split"}
 _IDLE = {
     "processor": "Processor, servers included",
@@ -72,31 +74,49 @@ _IDLE = {
 
 
 def growth(figures: Mapping[str, Number]) -> str:
-    """Return a table of the curves: their points, and their exponents; nothing without a curve."""
+    """Return a table for each thing that grows: the points of its curves, and exponents; nothing without a curve."""
     points: dict[str, dict[int, Number]] = {}
     for figure, number in figures.items():
         if at := _AT.match(figure):
             points.setdefault(at["curve"], {})[int(at["size"])] = number
-    rows = [row for name, grown in GROWTH.items() for row in _grown(name, grown, points, figures)]
-    header = ["| Grows | What | At the sizes | Exponent | Of the last step |", "|---|---|---|---|---|"]
-    return "\n".join([*header, *rows]) if rows else ""
+    tables = ("\n".join(_grown(name, grown, points, figures)) for name, grown in GROWTH.items())
+    return "\n\n".join(table for table in tables if table)
 
 
 def _grown(
     name: str, grown: Grown, points: Mapping[str, Mapping[int, Number]], figures: Mapping[str, Number]
 ) -> Iterator[str]:
-    """Yield a row for each curve that was measured; the first says what grows."""
-    what = grown.what
-    for of, shown in grown.curves.items():
-        if (curve := f"{name}_{of}") in points:
-            costs = "; ".join(f"{size:,}: {cell(number)}" for size, number in sorted(points[curve].items()))
-            exponent, last = (figures.get(f"growth_{curve}_{kind}") for kind in ("exponent", "exponent_of_last_step"))
-            yield f"| {what} | {shown} | {costs} | {_exponent(exponent)} | {_exponent(last)} |"
-            what = ""
+    """Yield the sizes, and a row for each curve that was measured; nothing if none was."""
+    curves = {curve: shown for of, shown in grown.curves.items() if (curve := f"{name}_{of}") in points}
+    sizes = sorted({size for curve in curves for size in points[curve]})
+    if curves:
+        yield f"| {grown.what} | {' | '.join(f'{size:,}' for size in sizes)} | Exponent | Last step |"
+        yield "|---" * (3 + len(sizes)) + "|"
+    for curve, shown in curves.items():
+        costs = " | ".join(_point(points[curve].get(size)) for size in sizes)
+        exponent, last = (figures.get(f"growth_{curve}_{kind}") for kind in ("exponent", "exponent_of_last_step"))
+        yield f"| {shown} | {costs} | {_exponent(exponent)} | {_exponent(last)} |"
+
+
+def _point(number: Number | None) -> str:
+    """Return the number without its unit: all are milliseconds, as the page says above the tables."""
+    return "" if number is None else written(number.value)
 
 
 def _exponent(number: Number | None) -> str:
     return "not fitted" if number is None else f"{number.value:z.2f}"
+
+
+def far(figures: Mapping[str, Number]) -> str:
+    """Return how late starts are, and what share of the rate is used, by the distance; nothing if not measured."""
+    named = {distance: [f"far_database_{distance}_ms_jitter_0_ms_{of}" for of in _FAR] for distance in _DISTANCES}
+    rows = [
+        f"| {distance} ms | {' | '.join(cell(figures[name]) if name in figures else '' for name in names)} |"
+        for distance, names in named.items()
+        if any(name in figures for name in names)
+    ]
+    header = [f"| PostgreSQL is away | {' | '.join(_FAR.values())} |", "|---" * (1 + len(_FAR)) + "|"]
+    return "\n".join([*header, *rows]) if rows else ""
 
 
 def idle(figures: Mapping[str, Number]) -> str:

@@ -6,13 +6,13 @@ figure is left out. A table without figures says how it is measured.
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.figures import FOLDER, KEPT, PAGE, PICTURE, README
 from benchmarks.page import capacity, groups, picture
-from benchmarks.page.lines import TABLES, Line, Table
+from benchmarks.page.lines import TABLES, Line, Peer, Table
 from benchmarks.page.numbers import Number, cell, written
 from benchmarks.provenance import FILE
 
@@ -25,6 +25,7 @@ _CAME_FROM: Final = {
     "postgresql": "PostgreSQL",
     "valkey": "Valkey",
 }
+_ALWAYS: Final = {"day", "commit"}  # have a column, even if all benchmarks agree
 
 
 class Found(NamedTuple):
@@ -98,6 +99,7 @@ def _contents(found: Found) -> dict[str, str]:
     return {
         "provenance": _provenance(found),
         **tables,
+        "lateness": groups.far(found.figures.get("far_database", {})) or _not_measured("far_database"),
         "growth": groups.growth(grown) or _not_measured("growth"),
         "idle": groups.idle(found.figures.get("idle", {})) or _not_measured("idle"),
         "capacity measured": capacity.measured(of_capacity) or _not_measured("capacity"),
@@ -110,42 +112,44 @@ def _not_measured(benchmark: str) -> str:
 
 
 def _table(table: Table, figures: Figures) -> str:
-    rows = [row for line in table.lines for row in _rows(line, figures)]
-    header = "| What | Weir | Beside it | | Weir / peer |\n|---|---|---|---|---|\n"
-    return header + "\n".join(rows) if rows else _not_measured(table.benchmark)
+    """Return a row for each line that was measured, and a column for each peer."""
+    lines = [line for line in table.lines if line.figure in figures]
+    peers = dict.fromkeys(peer.name for line in lines for peer in line.peers if peer.figure in figures)
+    rows = [_row(line, figures, peers) for line in lines]
+    header = f"| | {' | '.join(['Weir', *peers])} |\n{'|---' * (2 + len(peers))}|"
+    return "\n".join([header, *rows]) if rows else _not_measured(table.benchmark)
 
 
-def _rows(line: Line, figures: Figures) -> Iterator[str]:
-    """Yield a row for each peer that was measured, or one row without a peer if the benchmark has none for the line."""
-    if line.figure not in figures:
-        return
-    ours, what = figures[line.figure], line.what
-    beside = [peer for peer in line.peers if peer.figure in figures]
-    if not beside:
-        yield f"| {what} | {cell(ours)} | | | |"
-    for peer in beside:
-        theirs = figures[peer.figure]
-        ratio = figures[peer.ratio].value if peer.ratio in figures else _ratio(ours, theirs)
-        shown = "" if ratio is None else f"{written(ratio)} x"
-        yield f"| {what} | {cell(ours) if what else ''} | {peer.name} | {cell(theirs)} | {shown} |"
-        what = ""
+def _row(line: Line, figures: Figures, peers: Iterable[str]) -> str:
+    of = {peer.name: peer for peer in line.peers}
+    cells = [cell(figures[line.figure]), *(_beside(of.get(name), figures) for name in peers)]
+    return f"| {' | '.join([line.what, *cells])} |"
 
 
-def _ratio(ours: Number, theirs: Number) -> float | None:
-    return ours.value / theirs.value if ours.value and theirs.value else None
+def _beside(peer: Peer | None, figures: Figures) -> str:
+    """Return the peer's figure and, in brackets, the ratio of the rounds; nothing if it was not measured."""
+    if peer is None or peer.figure not in figures:
+        return ""
+    theirs = cell(figures[peer.figure])
+    return f"{theirs} ({written(figures[peer.ratio].value)} x)" if peer.ratio in figures else theirs
 
 
 def _provenance(found: Found) -> str:
-    """Return a row for each day, commit, machine and version, with its benchmarks; and the peers of all."""
+    """Return a row for each day, commit, machine and version, with its benchmarks; and what all have in common."""
+    said = {
+        name: dict.fromkeys(found.provenance[benchmark][name] for benchmark in found.figures) for name in _CAME_FROM
+    }
+    columns = [name for name, values in said.items() if name in _ALWAYS or len(values) > 1]
     alike: dict[tuple[str, ...], list[str]] = {}
     for benchmark in found.figures:
-        alike.setdefault(tuple(found.provenance[benchmark][name] for name in _CAME_FROM), []).append(benchmark)
+        alike.setdefault(tuple(found.provenance[benchmark][name] for name in columns), []).append(benchmark)
     if not alike:
         return "Not measured yet: `make bench` does."
-    header = f"| Benchmarks | {' | '.join(_CAME_FROM.values())} |\n{'|---' * (1 + len(_CAME_FROM))}|"
+    header = f"| Benchmarks | {' | '.join(_CAME_FROM[name] for name in columns)} |\n{'|---' * (1 + len(columns))}|"
     rows = [f"| {', '.join(benchmarks)} | {' | '.join(values)} |" for values, benchmarks in alike.items()]
     peers = dict.fromkeys(peer for name in found.figures for peer in found.provenance[name]["peers"].split(", "))
-    return "\n".join([header, *rows, "", f"The peers: {', '.join(peers)}."])
+    common = [f"{_CAME_FROM[name]}: {next(iter(said[name]))}." for name in _CAME_FROM if name not in columns]
+    return "\n".join([header, *rows, "", " ".join([*common, f"Peers: {', '.join(peers)}."])])
 
 
 def _replaced(text: str, mark: str, content: str) -> str:
