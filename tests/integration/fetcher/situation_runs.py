@@ -146,7 +146,9 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     # Connecting
     "the site refuses the connection": lambda sites: Made(url=sites.closed_port()),
     "the site resets the TLS handshake": lambda sites: Made(url=https(sites.served(at.reset_at_once))),
-    "the site closes it in the TLS handshake": lambda sites: Made(url=https(sites.served(at.close_in_the_handshake))),
+    "the site closes the connection in the TLS handshake": lambda sites: Made(
+        url=https(sites.served(at.close_in_the_handshake))
+    ),
     "the site speaks no TLS": lambda sites: Made(url=https(sites.served(at.speak_at_once))),
     "the site's certificate is not valid": lambda sites: Made(url=sites.served(at.saying(OK), tls=True)),
     "the site does not answer in time, others do": lambda sites: Made(url=sites.silent()),
@@ -248,11 +250,13 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "403, 413 or 420 that says until when (Retry-After, or a used-up quota)": lambda sites: answering(
         sites, at.http(b"403 Forbidden", b"", b"Retry-After: 30")
     ),
-    "502, 529 or 999 that says so": lambda sites: answering(sites, at.http(b"529 Overloaded", b"", b"Retry-After: 30")),
+    "502, 529 or 999 that says until when": lambda sites: answering(
+        sites, at.http(b"529 Overloaded", b"", b"Retry-After: 30")
+    ),
     "a status that the site's settings name (`--refusing`)": lambda sites: Made(
         url=sites.page("/status/404"), is_made_ready=lambda fetch: name_as_refusing(fetch, 404)
     ),
-    "any of the others, with a used-up quota": lambda sites: answering(
+    "any answer that is no refusal, with a used-up quota": lambda sites: answering(
         sites, at.http(b"200 OK", b"page", b'RateLimit: "default";r=0;t=30')
     ),
     "the body is larger than `WEIR_FETCH_MAX_BODY`": lambda sites: Made(url=sites.page(f"/big/{2 * MAX_BODY}")),
@@ -630,7 +634,7 @@ def cut_off_for_long(runs: Runs) -> dict[str, Seen]:
 
 
 ONE_ADDRESS = "too many requests to the IP address wait for answers (`WEIR_FETCH_MAX_PER_ADDRESS`)"
-KNOWN_SLOW = "it does so though opened as early as it took before"
+KNOWN_SLOW = "the connection takes longer, though opened as early as the last one took"
 
 
 @makes(ONE_ADDRESS, KNOWN_SLOW)

@@ -1,8 +1,8 @@
 """What may happen to a fetch, whose fault it is, and what becomes of the fetch.
 
-These are the tables of docs/reference/outcomes.md.
+These are the lists of docs/reference/outcomes.md.
 
-`python -m tests.integration.fetcher.situations` writes the table into that page; a unit test keeps it true.
+`python -m tests.integration.fetcher.situations` writes the lists into that page; a unit test keeps it true.
 test_situations.py makes each situation, and looks at the fetch and its slot afterwards.
 """
 
@@ -23,10 +23,10 @@ END = "<!-- Made until here. -->"
 class Blame(Enum):
     """Whose fault it is."""
 
-    SITE = "site"
-    OURS = "us"
-    NOBODY = "nobody"
-    FETCH = "fetch"
+    SITE = "The site's fault"
+    OURS = "Our fault"
+    NOBODY = "Nobody's fault"
+    FETCH = "The fetch's fault"
 
 
 class Becomes(Enum):
@@ -47,16 +47,16 @@ COUNTED = frozenset({Becomes.DONE, Becomes.FAILED, Becomes.AGAIN})  # with an at
 class Slot(Enum):
     """What becomes of its slot."""
 
-    USED = "used"
-    FREE = "free"
-    PASSED_ON = "passed on"
-    EMPTY = "left empty"
-    NONE = "none"  # it never had one
+    USED = "slot used"
+    FREE = "slot free"
+    PASSED_ON = "slot passed on"
+    EMPTY = "slot left empty"
+    NONE = "no slot"  # it never had one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """One row of the table."""
+    """One situation of the page."""
 
     what: str
     blame: Blame
@@ -70,12 +70,12 @@ class Situation:
     proof: str = ""  # the test that makes it, if that is not test_situations.py
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        """Return what the table says of it."""
-        return (self.blame.value, self.becomes.value, self.slot.value, self._words)
+    def outcome(self) -> str:
+        """Return whose fault it is, and what becomes of the fetch and its slot."""
+        return f"**{self.blame.value}: {self.becomes.value}, {self.slot.value}**"
 
     @property
-    def _words(self) -> str:
+    def words(self) -> str:
         """Return what is said and what else happens, in Markdown."""
         counted = self.becomes in COUNTED
         assert counted or not self.counts, f"no column says so: {self.what}"
@@ -200,7 +200,9 @@ TABLE: dict[str, list[Situation]] = {
             "not connected to … port …: Connection reset by peer",
             Slot.FREE,
         ),
-        _site("the site closes it in the TLS handshake", "not connected to …: the site closed …", Slot.FREE),
+        _site(
+            "the site closes the connection in the TLS handshake", "not connected to …: the site closed …", Slot.FREE
+        ),
         _site("the site speaks no TLS", "TLS failed: …", Slot.FREE),
         _site("the site's certificate is not valid", "the site's certificate is not valid: …", Slot.FREE),
         _site("the site does not answer in time, others do", NOT_CONNECTED, Slot.FREE),
@@ -242,7 +244,7 @@ TABLE: dict[str, list[Situation]] = {
             Blame.NOBODY,
             besides="the next one is opened earlier",
         ),
-        _site("it does so though opened as early as it took before", TOO_SLOW, Slot.FREE),
+        _site("the connection takes longer, though opened as early as the last one took", TOO_SLOW, Slot.FREE),
         _back(
             "five attempts could not connect, and this fetch waits",
             Blame.SITE,
@@ -269,7 +271,7 @@ TABLE: dict[str, list[Situation]] = {
             "::test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed",
         ),
         _ran_out(
-            "they have it for longer than its [lease](../glossary.md#lease) leaves",
+            "other answers have all memory for longer than the [lease](../glossary.md#lease) leaves",
             slot=Slot.USED,
             error="no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)",
             besides="after an hour, attempts count",
@@ -376,7 +378,7 @@ TABLE: dict[str, list[Situation]] = {
             log="site_backed_off",
         ),
         _site(
-            "502, 529 or 999 that says so",
+            "502, 529 or 999 that says until when",
             "the site answered 529, which refuses more requests",
             site_rests=True,
             log="site_backed_off",
@@ -387,20 +389,20 @@ TABLE: dict[str, list[Situation]] = {
             site_rests=True,
             log="site_backed_off",
         ),
-        _done("any of the others, with a used-up quota", log="site_rests", site_rests=True),
+        _done("any answer that is no refusal, with a used-up quota", log="site_rests", site_rests=True),
         _site("500", "the site answered 500"),
         _site("503", "the site answered 503", site_rests=True, log="site_backed_off"),
         _final("the body is larger than `WEIR_FETCH_MAX_BODY`", TOO_LARGE),
         _final("the decompressed body is larger", TOO_LARGE),
         _final("the compressed body is broken", "the compressed body is broken: …"),
         _final(
-            "it takes more than 0.08 s of the processor to decompress",
+            "the body takes more than 0.08 s of the processor to decompress",
             "the body takes more than … s of the processor to decompress",
             proof="tests/unit/fetcher/test_decoding.py::test_no_body_takes_longer_than_its_budget",
         ),
         _site("the compressed body ends too early", "the compressed body ends too early"),
         _site(
-            "other bodies leave no time to decompress it",
+            "other bodies leave no time to decompress the body",
             "the body was not decompressed in time: too many bodies take long",
             proof="tests/unit/fetcher/test_writer.py::test_an_overdue_answer_is_tried_again",
         ),
@@ -521,17 +523,20 @@ def page(text: str) -> str:
 
 
 def chapters() -> str:
-    """Return a chapter with a table for each group of situations, in Markdown."""
-    return "\n".join(f"## {group}\n\n{_table(rows)}" for group, rows in TABLE.items())
+    """Return a chapter for each group of situations, in Markdown."""
+    return "\n".join(f"## {group}\n\n{_lists(rows)}" for group, rows in TABLE.items())
 
 
-def _table(rows: list[Situation]) -> str:
-    """Return a row for each outcome, with all situations that have it."""
-    outcomes: dict[tuple[str, ...], list[str]] = {}
+def _lists(rows: list[Situation]) -> str:
+    """Return a list for each outcome; situations of which the page says the same besides share a line."""
+    outcomes: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        outcomes.setdefault(row.cells, []).append(row.what)
-    head = "| Situation | Fault of | The fetch is | Slot | Besides |\n|---|---|---|---|---|\n"
-    return head + "".join(f"| {'<br>'.join(whats)} | {' | '.join(cells)} |\n" for cells, whats in outcomes.items())
+        outcomes.setdefault(row.outcome, {}).setdefault(row.words, []).append(row.what)
+    return "\n".join(f"{outcome}\n\n{_items(same)}" for outcome, same in outcomes.items())
+
+
+def _items(same: dict[str, list[str]]) -> str:
+    return "".join(f"- {'; '.join(whats)}{f': {words}' if words else ''}\n" for words, whats in same.items())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ REMEDY = "run `python -m tests.integration.fetcher.situations` and commit what i
 
 
 def test_the_page_is_what_the_situations_make() -> None:
-    """Its tables are not edited by hand, nor forgotten."""
+    """Its lists are not edited by hand, nor forgotten."""
     page = situations.PAGE.read_text()
     assert situations.BEGIN in page
     assert situations.END in page
