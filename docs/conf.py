@@ -19,6 +19,7 @@ extensions = [
     "ext.command_help",
     "ext.make_targets",
     "ext.model_tables",
+    "ext.public_names",
     "ext.root_files",
     "ext.source_pages",
 ]

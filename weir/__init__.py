@@ -5,7 +5,7 @@ The names below are stable, and so are the few others that docs/reference/python
 imported when the name is first used. So `import weir` imports next to nothing, and works before Django is set up.
 
 After a change here, run `python -m docs.ext.public_names`. It writes `__init__.pyi`, which type checkers and editors
-read, and the table in docs/reference/python-api.md.
+read.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """Makes, of the names in `weir/__init__.py`, what type checkers and readers see of them.
 
-`python -m docs.ext.public_names` writes `weir/__init__.pyi` and the table in docs/reference/python-api.md; a test keeps
-them true.
+`python -m docs.ext.public_names` writes `weir/__init__.pyi`; a test keeps it true. The directive `public-names` is the
+table of the names.
 """
 
 import inspect
@@ -11,14 +11,18 @@ from pathlib import Path
 
 import django
 from django.dispatch import Signal
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
 
 import weir
+
+from . import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "weir" / "__init__.pyi"
 PAGE = ROOT / "docs" / "reference" / "python-api.md"
-BEGIN = "<!-- From here on made by `python -m docs.ext.public_names`. -->"
-END = "<!-- Made until here. -->"
 STUB_HEAD = "# The public names of Weir. Made by `python -m docs.ext.public_names`: change __init__.py.\n"
 
 
@@ -30,24 +34,27 @@ def stub() -> str:
     return "\n".join([STUB_HEAD, imports, f"_PLACES: dict[str, str]\n{lists}", f"__all__ = [\n{names}]\n"])
 
 
-def page(text: str) -> str:
-    """Return the page with its table made anew; what stands before and after it is kept."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{table()}\n{END}{after}"
+class PublicNames(SphinxDirective):
+    """Lists the public names, each with the first sentence of what it says of itself."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table; a name leads to its description on the same page."""
+        self.env.note_dependency(weir.__file__)
+        rows = [[_link(name), tables.prose(meaning(getattr(weir, name)))] for name in weir.__all__]
+        return [tables.table(["Name", "Meaning"], rows)]
 
 
-def table() -> str:
-    """Return a row for each name: the first sentence of what it says of itself."""
-    head = "| Name | Meaning |\n|---|---|\n"
-    return "".join([head, *(f"| `{name}` | {_meaning(getattr(weir, name))} |\n" for name in weir.__all__)])
+def _link(name: str) -> list[nodes.Node]:
+    place = "signals" if isinstance(getattr(weir, name), Signal) else f"weir.{name}"
+    return [nodes.reference("", "", nodes.literal(name, name), internal=True, refid=place)]
 
 
-def _meaning(value: object) -> str:
+def meaning(value: object) -> str:
+    """Return the first sentence of the value's docstring; it is empty without one."""
     if isinstance(value, Signal):
-        return "A [signal](#signals)."
+        return "A signal."
     words = " ".join((inspect.getdoc(value) or "").split())
-    return re.split(r"(?<=[.;:])\s", words)[0].rstrip(";:").removesuffix(".") + "."
+    return f"{first}." if (first := re.split(r"(?<=[.;:])\s", words)[0].rstrip(";:").removesuffix(".")) else ""
 
 
 def _places() -> list[tuple[str, str, str]]:
@@ -65,12 +72,17 @@ def _lists() -> list[str]:
     return sorted(name for name in vars(weir) if name.startswith("APPS"))
 
 
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Register the directive."""
+    app.add_directive("public-names", PublicNames)
+    return {"parallel_read_safe": True}
+
+
 def main() -> None:
-    """Write both files."""
+    """Write the stub."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     django.setup()
     STUB.write_text(stub())
-    PAGE.write_text(page(PAGE.read_text()))
 
 
 if __name__ == "__main__":

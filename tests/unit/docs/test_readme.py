@@ -23,7 +23,8 @@ PAGES = {
 }
 LANGUAGES = {"sh", "console", "python", "html", "sql", "ini", "nginx", "text", "yaml"}
 READERS_APP = "shop"  # what readers of the pages write: tests/acceptance/docs imports it
-DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}"}  # Sphinx fills them
+# Sphinx fills them.
+DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}", "{public-names}"}
 
 
 def blocks(page: str, language: str) -> list[str]:
