@@ -24,7 +24,7 @@ PAGES = {
 LANGUAGES = {"sh", "console", "python", "html", "sql", "ini", "nginx", "text", "yaml"}
 READERS_APP = "shop"  # what readers of the pages write: tests/acceptance/docs imports it
 # Sphinx fills them.
-DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}", "{public-names}"}
+DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}", "{public-names}", "{api-problems}"}
 
 
 def blocks(page: str, language: str) -> list[str]:
