@@ -1,7 +1,7 @@
 """The directive `model`: columns, constraints and indexes of a table, as its Django model defines them.
 
-The body explains the columns that have no help text, one a line. A column that nothing explains is a warning, and so
-is one that is explained twice.
+The body explains the columns that have no help text, one a line; those that mean the same in each table are in
+EVERYWHERE. A column that nothing explains is a warning, and so is one that is explained twice.
 
 ```{model} weir_ratelimit.Site
 paused_until: nothing starts before
@@ -28,6 +28,21 @@ from sphinx.util.typing import ExtensionMetadata
 from . import tables
 
 SHORT = {"timestamp with time zone": "timestamptz", "double precision": "float8"}
+EVERYWHERE = {
+    "user_id": "the user",
+    "fetch_id": "the fetch",
+    "email_id": "the e-mail",
+    "who": "the person",
+    "why": "the reason",
+    "fetches_done": "done",
+    "fetches_failed": "failed",
+    "fetches_cancelled": "cancelled",
+    "slots_used": "by their fate",
+    "slots_given_back": "given back",
+    "slots_missed": "missed",
+    "slots_void": "void",
+    "slots_unreported": "unreported",
+}
 logger = logging.getLogger(__name__)
 
 
@@ -57,7 +72,7 @@ class ModelTables(SphinxDirective):
         rows = []
         for field in model._meta.concrete_fields:
             column = str(field.column)
-            here = explained.pop(column, "")
+            here = explained.pop(column, "") or (EVERYWHERE.get(column, "") if not field.help_text else "")
             if bool(here) == bool(field.help_text) and not field.auto_created:
                 how = "twice: here, and by its help_text" if here else "neither here nor by a help_text"
                 self._warn(f"{column} of {model._meta.label} is explained {how}")
