@@ -16,7 +16,7 @@ copyright = "the authors of Weir"  # noqa: A001  Sphinx reads this name
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "ext.api_problems",
+    "ext.api_tables",
     "ext.command_help",
     "ext.make_targets",
     "ext.model_tables",

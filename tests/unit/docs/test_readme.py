@@ -24,7 +24,8 @@ PAGES = {
 LANGUAGES = {"sh", "console", "python", "html", "sql", "ini", "nginx", "text", "yaml"}
 READERS_APP = "shop"  # what readers of the pages write: tests/acceptance/docs imports it
 # Sphinx fills them.
-DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}", "{public-names}", "{api-problems}"}
+MADE = {"{command}", "{make-targets}", "{model}", "{public-names}", "{api-scopes}", "{api-problems}"}
+DIRECTIVES = {"{toctree}", "{eval-rst}", *MADE}
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -29,24 +29,24 @@ CHANGE_NOTIFICATIONS: Final = "weir_notifications.change_notification"
 RECONCILE: Final = unread.RECONCILE.permission
 
 SCOPES: Final[Mapping[str, str]] = {
-    SEE_STATUS: "see what the overview shows",
-    SEE_FETCHES: "see all fetches, with their answers",
+    SEE_STATUS: "see the overview",
+    SEE_FETCHES: "see all fetches and answers",
     ADD_FETCHES: "ask for URLs",
-    SEND_FETCHES: "beside `add_fetch`, or `change_fetch` for retries: POST, PUT, PATCH and DELETE, which change a site",
+    SEND_FETCHES: "beside `weir_fetches.add_fetch`, or `change_fetch` for retries: POST, PUT, PATCH and DELETE",
     CHANGE_FETCHES: "cancel and retry fetches",
     SEE_WATCHES: "see all watches",
-    ADD_WATCHES: "have URLs watched",
+    ADD_WATCHES: "watch URLs",
     CHANGE_WATCHES: "remove watches",
     SEE_SITES: "see all sites",
     CHANGE_SITES: "create sites, change their rates, pause and resume them",
-    ASK_ROBOTS: "have robots.txt asked for again",
+    ASK_ROBOTS: "request robots.txt again",
     SEE_EMAILS: "see all e-mails, with their recipients",
-    RESOLVE_EMAILS: "say what became of e-mails, cancel them, pause and resume kinds",
-    REDIRECT_EMAILS: "beside `weir_mail.resolve_email`: have an e-mail go to another address, and so read it",
-    SEE_NOTIFICATIONS: "see the notifications and unread numbers of all users",
+    RESOLVE_EMAILS: "resolve and cancel e-mails, pause and resume kinds",
+    REDIRECT_EMAILS: "beside `weir_mail.resolve_email`: send an e-mail to another address, and so read it",
+    SEE_NOTIFICATIONS: "see all users' notifications and unread numbers",
     ADD_NOTIFICATIONS: "notify users",
-    CHANGE_NOTIFICATIONS: "mark notifications of any user as read and as unread",
-    RECONCILE: "have a user's unread number compared with the rows",
+    CHANGE_NOTIFICATIONS: "mark any user's notifications as read and unread",
+    RECONCILE: "compare a user's unread number with the rows",
 }
 
 

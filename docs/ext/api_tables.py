@@ -1,4 +1,4 @@
-"""The directive `api-problems`: the problems of the HTTP API, as its modules define them."""
+"""The directives `api-scopes` and `api-problems`: the tables of the HTTP API, as its modules define them."""
 
 import inspect
 
@@ -8,8 +8,19 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 from weir.api.http import problems
+from weir.api.tokens import scopes
 
 from . import tables
+
+
+class ApiScopes(SphinxDirective):
+    """Lists the scopes of tokens, in alphabetical order."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        self.env.note_dependency(inspect.getfile(scopes))
+        rows = [[tables.code(scope), tables.prose(allows)] for scope, allows in sorted(scopes.SCOPES.items())]
+        return [tables.table(["Scope", "With it a program can"], rows)]
 
 
 class ApiProblems(SphinxDirective):
@@ -26,6 +37,7 @@ class ApiProblems(SphinxDirective):
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Register the directive."""
+    """Register the directives."""
+    app.add_directive("api-scopes", ApiScopes)
     app.add_directive("api-problems", ApiProblems)
     return {"parallel_read_safe": True}
