@@ -14,7 +14,6 @@ _SIMULATED: Final = {
     "fetches": "Fetches claimed and stored",
     "tick_p50": "A tick of dispatch, p50",
     "tick_longest": "The longest",
-    "slots": "Slots, while a tick runs",
     "postgresql": "PostgreSQL's processor",
     "machine": "All processors of the machine",
     "commits": "Commits",

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 
 class Peer(NamedTuple):
-    """What Weir is compared with, and by which figure."""
+    """What stands in a further column, and which figure: mostly what Weir is compared with."""
 
     name: str
     figure: str
@@ -24,6 +24,7 @@ class Table(NamedTuple):
 
     benchmark: str
     lines: tuple[Line, ...]
+    ours: str = "Weir"  # the title of the first column of figures
 
 
 def _fetches(what: str, prefix: str, suffix: str, *, has_ratio: bool = False) -> Line:
@@ -39,14 +40,16 @@ _ORM = "Django's `bulk_create` or `create`"
 _MANY, _TLS, _FEW = "end_to_end", "end_to_end_tls", "end_to_end_100_sites"
 
 
-def _throttle(per_s: int, processes: str, what: str, suffix: str) -> Line:
-    prefix = f"throttle_{per_s}_per_s"
+def _throttle(per_s: int, processes: str) -> Line:
+    ours, theirs = (f"throttle_{per_s}_per_s_{side}_{processes}" for side in ("throttle", "throttled_py"))
+    others = {
+        "by throttled-py": f"{theirs}_share",
+        "Shortest gap, Weir": f"{ours}_shortest_gap",
+        "throttled-py": f"{theirs}_shortest_gap",
+    }
+    peers = (Peer(title, figure) for title, figure in others.items())
     of = "one process" if processes == "1_process" else "eight processes"
-    return Line(
-        f"{per_s:,}/s, {of}: {what}",
-        f"{prefix}_throttle_{processes}_{suffix}",
-        (Peer("throttled-py", f"{prefix}_throttled_py_{processes}_{suffix}"),),
-    )
+    return Line(f"{per_s:,}/s, {of}", f"{ours}_share", tuple(peers))
 
 
 def _mails(what: str, prefix: str, suffix: str = "") -> Line:
@@ -111,12 +114,8 @@ TABLES: Final = {
     ),
     "throttle": Table(
         "reservations",
-        tuple(
-            _throttle(per_s, processes, what, suffix)
-            for per_s in (10, 200, 1_000)
-            for processes in ("1_process", "8_processes")
-            for what, suffix in (("share used", "share"), ("shortest gap", "shortest_gap"))
-        ),
+        tuple(_throttle(per_s, processes) for per_s in (10, 200, 1_000) for processes in ("1_process", "8_processes")),
+        ours="Share used by Weir",
     ),
     "enqueue": Table(
         "enqueue",

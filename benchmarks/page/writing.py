@@ -116,7 +116,7 @@ def _table(table: Table, figures: Figures) -> str:
     lines = [line for line in table.lines if line.figure in figures]
     peers = dict.fromkeys(peer.name for line in lines for peer in line.peers if peer.figure in figures)
     rows = [_row(line, figures, peers) for line in lines]
-    header = f"| | {' | '.join(['Weir', *peers])} |\n{'|---' * (2 + len(peers))}|"
+    header = f"| | {' | '.join([table.ours, *peers])} |\n{'|---' * (2 + len(peers))}|"
     return "\n".join([header, *rows]) if rows else _not_measured(table.benchmark)
 
 
