@@ -10,8 +10,8 @@ from tests.matrix.pytest_runs import Result
 from tests.matrix.versions import ALL, Versions, parsed
 
 HEADER = """\
-| Run | Day | Python | Django | PostgreSQL | Redis or Valkey | Passed | Failed | Skipped |
-|---|---|---|---|---|---|---|---|---|
+| Run | Day | Exact versions | Passed | Failed | Skipped |
+|---|---|---|---|---|---|
 """
 
 
@@ -44,7 +44,7 @@ def _rows(text: str) -> dict[Versions, str]:
 def _row(result: Result) -> str:
     exact = result.exact
     cells = [f"`{result.run.name}`", dt.datetime.now(dt.UTC).date().isoformat()]
-    cells += [exact.python, exact.django, exact.postgresql, exact.redis]
+    cells.append(f"{exact.python}, {exact.django}, {exact.postgresql}, {exact.redis}")
     cells += [f"{result.passed:,}", str(result.failed), str(result.skipped)]
     return f"| {' | '.join(cells)} |"
 

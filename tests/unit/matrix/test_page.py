@@ -72,7 +72,7 @@ def test_a_result_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     text = file.read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert [row.split(" | ")[0] for row in rows] == [f"| `{default.name}`", f"| `{RUN.name}`"]
-    assert rows[1].endswith("| 3.13.0 | 6.0.4 | 15.18 | 7.0.15 | 3,850 | 0 | 0 |")
+    assert rows[1].endswith("| 3.13.0, 6.0.4, 15.18, 7.0.15 | 3,850 | 0 | 0 |")
     assert "\n\nBetween.\n\n" in text
     assert "Nothing." in text
 
