@@ -17,7 +17,6 @@ _SIMULATED: Final = {
     "postgresql": "PostgreSQL's processor",
     "machine": "All processors of the machine",
     "commits": "Commits",
-    "wal": "Write-ahead log",
 }
 IN_TIME: Final = 99.0  # per cent of the queries, and
 ENOUGH: Final = 0.95  # of the demand: with less, a bottleneck is reached

@@ -50,8 +50,6 @@ GROWTH: Final = {
         {
             "send_once": "`send_once`",
             "claim_by_50": "A claim of 50",
-            "begin": "Noting that one is being sent",
-            "record": "Recording what became of it",
             "list_sent": "A list of the sent",
             "states": "Counts by state",
             "kinds": "Counts by kind",
