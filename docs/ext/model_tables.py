@@ -29,6 +29,7 @@ from . import tables
 
 SHORT = {"timestamp with time zone": "timestamptz", "double precision": "float8"}
 EVERYWHERE = {
+    "created_at": "when it was made",
     "user_id": "the user",
     "fetch_id": "the fetch",
     "email_id": "the e-mail",
