@@ -55,3 +55,9 @@ def test_an_event_that_operators_are_told_of_is_logged() -> None:
 
     assert len(named) > 20
     assert named - logged == set()
+
+
+def test_the_http_api_page_shows_all_scopes_and_problems() -> None:
+    """Sphinx makes both tables, of what the API's modules have."""
+    page = (REFERENCE / "api.md").read_text()
+    assert re.findall(r"^```\{(api-\w+)\}$", page, re.MULTILINE) == ["api-scopes", "api-problems"]
