@@ -68,6 +68,14 @@ SCHEDULE: Final = (
         queue="weir.maintenance",
     ),
     ScheduleEntry(
+        name="weir: purge bodies",
+        task=task_names.PURGE_BODIES,
+        every=timedelta(minutes=1),
+        app="weir.workers.fetches",
+        queue="weir.maintenance",
+        is_new=True,
+    ),
+    ScheduleEntry(
         name="weir: purge slots",
         task=task_names.PURGE_SLOTS,
         every=timedelta(minutes=10),

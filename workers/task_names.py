@@ -10,6 +10,7 @@ DISPATCH = "weir.fetches.dispatch"
 FETCH_BATCH = "weir.fetches.fetch_batch"
 SWEEP = "weir.fetches.sweep"
 PURGE_FETCHES = "weir.fetches.purge"
+PURGE_BODIES = "weir.fetches.purge_bodies"
 PURGE_SLOTS = "weir.ratelimit.purge"
 PUBLISH_POSTPONED = "weir.throttled.publish_postponed"
 KEEP_WATCH = "weir.watches.keep_watch"
@@ -32,6 +33,7 @@ TICKS = frozenset(
         DISPATCH,
         SWEEP,
         PURGE_FETCHES,
+        PURGE_BODIES,
         PURGE_SLOTS,
         PUBLISH_POSTPONED,
         KEEP_WATCH,

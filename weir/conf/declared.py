@@ -169,6 +169,10 @@ class Retention(SettingsGroup):
         description="The audit trail (a year; at least 30 days).",
     )
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(default=30 * DAY_S, description="Results, after their end (30 days).")
+    WEIR_FETCH_BODY_RETENTION: Seconds = Field(
+        default=0.0,
+        description="The bodies of results, after the end of their fetches. 0 = as long as the results.",
+    )
     WEIR_HISTORY_RETENTION: PositiveSeconds = Field(
         default=7 * DAY_S,
         description="The numbers of each minute (7 days). Totals are kept for ever.",

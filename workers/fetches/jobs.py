@@ -226,6 +226,16 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StoredFile:
+    """The body of an answer, in a file of a storage."""
+
+    sha256: bytes
+    size: int
+    storage: str
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FetchOutcome:
     """What is stored for one fetch; the fields that COLUMNS names are the columns of sql/store.sql."""
 
@@ -248,6 +258,7 @@ class FetchOutcome:
     has_left_origin: bool = False  # the redirect leads to another origin
     has_become_get: bool = False  # the redirect turns the method into GET
     content: bytes | None = None
+    stored_file: StoredFile | None = None  # has the body in place of `content`
     incomplete: str = ""  # why `content` is not the whole body, or not what its headers say
     unchanged_from: int | None = None
     waits_for_robots: bool = False  # the fetch keeps its place in the queue, and is woken when its robots.txt is known

@@ -9,6 +9,7 @@ from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting
 
 from weir.workers import broker_link, task_names
 from weir.workers.fetches import dispatch as dispatching
+from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance import purge as purging
 from weir.workers.fetches.maintenance import sweep as sweeping
 from weir.workers.fetches.on_done import unknown
@@ -46,6 +47,13 @@ def sweep() -> None:
 def purge() -> None:
     """Delete old results, slots and robots.txt files; may be killed anywhere."""
     purging.purge()
+
+
+@shared_task(name=task_names.PURGE_BODIES, **task_names.OPTIONS)
+@serial.run_in(serial.MAINTENANCE)
+def purge_bodies() -> None:
+    """Delete bodies that no fetch has, or that are too old; may be killed anywhere."""
+    bodies.purge_bodies()
 
 
 @celeryd_after_setup.connect

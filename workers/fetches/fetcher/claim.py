@@ -22,6 +22,7 @@ from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slots import unreserve
 from weir.workers.fetches import backlog
 from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
+from weir.workers.fetches.body_keeping import body_retention_s
 from weir.workers.fetches.jobs import Job, Validators, longest_hold_s
 from weir.workers.processes import presence
 
@@ -181,7 +182,7 @@ def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
     parameters = {
         "slots": slot_ids,
         "lease": longest_hold_s(),
-        "retention": settings.WEIR_FETCH_RETENTION,
+        "retention": body_retention_s(),
         "obey": settings.WEIR_OBEY_ROBOTS,
         "process": presence.current_id(),
         "added_grace": round_trips.added_grace_s(round_trips.of_process.expected_s()),

@@ -1,8 +1,16 @@
-"""The models of fetches: Fetch, Batch, BatchChange, FetchBody, RequestBody, RobotsFile and AccessToken."""
+"""The models of fetches: Fetch, its batch and its bodies, what is known of robots.txt files, and access tokens."""
 
 from weir.workers.fetches.models.access_token import AccessToken
 from weir.workers.fetches.models.batch import LONGEST_BATCH_NAME, LONGEST_TASK_NAME, Batch, BatchChange
-from weir.workers.fetches.models.bodies import FetchBody, RequestBody
+from weir.workers.fetches.models.bodies import (
+    BodyFile,
+    BodyGone,
+    BodyKeeping,
+    FetchBody,
+    KeptBody,
+    ReleasedBody,
+    RequestBody,
+)
 from weir.workers.fetches.models.fetch import HIGHEST_PRIORITY, KEPT, NO_HEADERS, URL_KEY, Fetch, FetchQuerySet
 from weir.workers.fetches.models.robots_file import RobotsFile, RobotsState
 from weir.workers.fetches.models.states import ACTIVE, ASKED_FOR, FINAL, HELD, FetchState
@@ -21,10 +29,15 @@ __all__ = [
     "AccessToken",
     "Batch",
     "BatchChange",
+    "BodyFile",
+    "BodyGone",
+    "BodyKeeping",
     "Fetch",
     "FetchBody",
     "FetchQuerySet",
     "FetchState",
+    "KeptBody",
+    "ReleasedBody",
     "RequestBody",
     "RobotsFile",
     "RobotsState",

@@ -11,7 +11,7 @@ from weir.ratelimit.models import Site
 from weir.workers import task_names
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
-from weir.workers.fetches.models.bodies import FetchBody, RequestBody
+from weir.workers.fetches.models.contents import HasBodies
 from weir.workers.fetches.models.states import ACTIVE, FINAL, HELD, ByState, FetchState
 from weir.workers.tracing.rows import Traced
 
@@ -25,7 +25,7 @@ class FetchQuerySet(ByState["Fetch"]):
     """Filters by state."""
 
 
-class Fetch(Traced):
+class Fetch(HasBodies, Traced):
     """One URL to request. Once accepted, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
 
     url = models.TextField()
@@ -273,15 +273,3 @@ class Fetch(Traced):
 
     def __str__(self) -> str:
         return f"fetch {self.pk} ({self.state}) {self.url[:100]}"
-
-    @property
-    def content(self) -> bytes | None:
-        """Return the body; after a 304, the body of the earlier result; None without a body."""
-        body = FetchBody.objects.filter(fetch=self.unchanged_from_id or self.pk).first()
-        return bytes(body.content) if body else None
-
-    @property
-    def request_body(self) -> bytes | None:
-        """Return the body of the request; None without one."""
-        body = RequestBody.objects.filter(fetch=self.pk).first()
-        return bytes(body.content) if body else None

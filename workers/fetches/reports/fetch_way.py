@@ -63,7 +63,9 @@ class FetchOnItsWay(NamedTuple):
     reserved_at: datetime | None
     claimed_at: datetime | None
     body_bytes: int | None
-    body: bytes | None
+    body: bytes | None  # its beginning; None without a body, and if a storage has it
+    body_is_deleted: bool  # by its retention
+    body_storage: str  # "" if PostgreSQL has it
     now: datetime
 
 

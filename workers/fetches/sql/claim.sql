@@ -9,7 +9,7 @@
 -- again if it returns fewer fetches than there are slots. A fetch that sweep took back, and for which dispatch reserved
 -- again, has another slot.
 -- A fetch that revalidates is returned with the validators of the last good result of the same URL, if retention
--- (purge_fetches.sql) keeps that result until the lease is over.
+-- (purge_fetches.sql, purge_old_bodies.sql) keeps the body of that result until the lease is over.
 -- Every row is found by row look-up (docs/explanation/sql.md): the fetches and slots of a message have just been
 -- written.
 --

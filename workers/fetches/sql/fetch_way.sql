@@ -9,7 +9,10 @@ SELECT
     unchanged_from_id AS unchanged_from, incomplete, correlation_id, coalesce(process.name, '') AS claimed_by,
     coalesce(batch.name, '') AS batch, job.batch_id,
     slot.start_time AS slot_at, slot.reserved_at, first.claimed_at,
-    octet_length(body.content) AS body_bytes, substring(body.content FROM 1 FOR %(most)s::int) AS body, now
+    coalesce(octet_length(body.content), kept.size)::bigint AS body_bytes,
+    substring(coalesce(body.content, kept.content) FROM 1 FOR %(most)s::int) AS body,
+    body.fetch_id IS NOT NULL AND body.content IS NULL AND kept.size IS NULL AS body_is_deleted,
+    coalesce(kept.storage, '') AS body_storage, now
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN LATERAL (SELECT * FROM weir_fetches_fetch WHERE id = %(fetch)s OFFSET 0) AS job
 LEFT JOIN LATERAL (SELECT name FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
@@ -26,5 +29,11 @@ LEFT JOIN LATERAL (SELECT name FROM weir_processes_process WHERE id = job.claime
 LEFT JOIN LATERAL (SELECT name FROM weir_fetches_batch WHERE id = job.batch_id OFFSET 0) AS batch ON true
 LEFT JOIN LATERAL (SELECT content FROM weir_fetches_requestbody WHERE fetch_id = job.id OFFSET 0) AS request ON true
 LEFT JOIN LATERAL (
-    SELECT content FROM weir_fetches_fetchbody WHERE fetch_id = coalesce(job.unchanged_from_id, job.id) OFFSET 0
+    SELECT fetch_id, content, sha256
+    FROM weir_fetches_fetchbody
+    WHERE fetch_id = coalesce(job.unchanged_from_id, job.id)
+    OFFSET 0
 ) AS body ON true
+LEFT JOIN LATERAL (
+    SELECT content, size, storage FROM weir_fetches_keptbody WHERE sha256 = body.sha256 OFFSET 0
+) AS kept ON true

@@ -7,7 +7,11 @@
 -- outcome  the arrays as rows
 -- moved    the fetches, in their new states
 -- slots    their slots, used or given back
--- bodies   the bodies that are stored, whole or incomplete; note_robots.sql stores what a robots.txt says
+-- wanted   the bodies that are kept once, without repetitions
+-- once     those of them that may be: others go into the rows of their fetches
+-- known    those that are kept already, locked, so that purge leaves them alone
+-- kept     the others, in the order of their hashes (lock order, docs/explanation/sql.md)
+-- bodies   the bodies of the fetches, whole or incomplete; note_robots.sql stores what a robots.txt says
 WITH outcome AS MATERIALIZED (
     SELECT *
     FROM unnest(
@@ -16,13 +20,13 @@ WITH outcome AS MATERIALIZED (
         %(last_modified)b::text[], %(lateness_ms)b::float8[], %(elapsed_ms)b::float8[], %(hop_url)b::text[],
         %(hop_site)b::bigint[], %(content)b::bytea[], %(unchanged_from)b::bigint[], %(incomplete)b::text[],
         %(keeps_place)b::bool[], %(is_lost)b::bool[], %(has_left_origin)b::bool[],
-        %(has_become_get)b::bool[]
+        %(has_become_get)b::bool[], %(sha256)b::bytea[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
         hop_site, content, unchanged_from, incomplete, keeps_place, is_lost, has_left_origin,
-        has_become_get
+        has_become_get, sha256
     )
 ), moved AS (
     UPDATE weir_fetches_fetch AS job
@@ -68,17 +72,46 @@ WITH outcome AS MATERIALIZED (
         AND job.finished_at IS NULL  -- so it is held; for a condition on `state`, all held fetches might be read
     RETURNING
         job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.correlation_id,
-        outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
+        outcome.content, outcome.sha256, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, old statistics may make a scan of all slots look cheap
     UPDATE weir_ratelimit_slot_use AS slot
     SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
         released_at = CASE WHEN moved.slot_used THEN slot.released_at ELSE clock_timestamp() END
     FROM moved
     WHERE slot.id = moved.used_slot_id
+), wanted AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        %(kept_sha256)b::bytea[], %(kept_content)b::bytea[], %(kept_size)b::bigint[], %(kept_storage)b::text[],
+        %(kept_file)b::text[]
+    ) AS t (sha256, content, size, storage, file)
+    WHERE sha256 = ANY(ARRAY(SELECT sha256 FROM moved WHERE sha256 IS NOT NULL AND NOT is_robots))
+), once AS MATERIALIZED (  -- a version that knows no kept bodies may still read what is stored (maintenance/bodies.py)
+    SELECT sha256
+    FROM wanted
+    WHERE file <> '' OR (
+        SELECT turned_at > clock_timestamp() - make_interval(secs => %(keeping)s::float8) FROM weir_fetches_bodykeeping
+    )
+), known AS MATERIALIZED (
+    SELECT sha256 FROM weir_fetches_keptbody
+    WHERE sha256 = ANY(ARRAY(SELECT sha256 FROM once))
+    ORDER BY sha256
+    FOR KEY SHARE
+), kept AS (
+    INSERT INTO weir_fetches_keptbody (sha256, content, size, storage, file)
+    SELECT sha256, content, size, storage, file
+    FROM wanted
+    WHERE sha256 = ANY(ARRAY(SELECT sha256 FROM once)) AND sha256 <> ALL(ARRAY(SELECT sha256 FROM known))
+    ORDER BY sha256
+    ON CONFLICT (sha256) DO NOTHING
 ), bodies AS (
-    INSERT INTO weir_fetches_fetchbody (fetch_id, content)
-    SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots
-    ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
+    INSERT INTO weir_fetches_fetchbody (fetch_id, content, sha256)
+    SELECT moved.id, CASE WHEN once.sha256 IS NULL THEN coalesce(moved.content, wanted.content) END, once.sha256
+    FROM moved
+    LEFT JOIN wanted ON wanted.sha256 = moved.sha256
+    LEFT JOIN once ON once.sha256 = moved.sha256
+    WHERE (moved.content IS NOT NULL OR moved.sha256 IS NOT NULL) AND NOT is_robots
+    ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content, sha256 = EXCLUDED.sha256
 )
 SELECT
     id, url, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS hop_url, state, site_id, on_done, is_robots,

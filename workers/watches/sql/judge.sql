@@ -41,7 +41,7 @@ WITH ended AS MATERIALIZED (
 ), read AS MATERIALIZED (
     SELECT locked.*, CASE WHEN is_good THEN
         CASE WHEN body_id = known_id AND body_hash IS NOT NULL THEN body_hash
-        ELSE (SELECT sha256(content) FROM weir_fetches_fetchbody AS body WHERE body.fetch_id = locked.body_id) END
+        ELSE (SELECT coalesce(body.sha256, sha256(content)) FROM weir_fetches_fetchbody AS body WHERE body.fetch_id = locked.body_id) END
     END AS new_hash
     FROM locked
 ), told AS MATERIALIZED (

@@ -25,6 +25,8 @@ from weir.ratelimit.slots import note_answers, unreserve
 from weir.workers.fetches import backlog
 from weir.workers.fetches.access_tokens import tokens as access_tokens
 from weir.workers.fetches.fetcher.parts import take_turn
+from weir.workers.fetches.fetcher.results.bodies import columns_of_bodies
+from weir.workers.fetches.body_keeping import KEEPING_S
 from weir.workers.fetches.jobs import STORING, FetchOutcome
 from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done.calls import Ended, call_on_done
@@ -37,7 +39,7 @@ log = get_logger(__name__)
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
-    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "incomplete",
+    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "unchanged_from", "incomplete",
     "keeps_place", "is_lost", "has_left_origin", "has_become_get",
 )  # fmt: skip
 DATABASE_RETRY_S = 1.0  # seconds between two attempts while the database is away
@@ -81,7 +83,7 @@ def _stored(outcomes: Sequence[FetchOutcome]) -> tuple[list[StoredFetch], list[F
     outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_host] if outcome.hop_host else None for outcome in outcomes]
-    return STORE(**columns), outcomes
+    return STORE(**columns, **columns_of_bodies(outcomes), keeping=KEEPING_S), outcomes
 
 
 def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[FetchOutcome]) -> None:

@@ -1,0 +1,13 @@
+-- Delete the `locked` bodies that no fetch has any more. The snapshot is newer than the locks: a store that refers to
+-- one of them has committed before, or finds none, and inserts it anew. Other `released` bodies are asked about again.
+WITH gone AS (
+    DELETE FROM weir_fetches_keptbody AS kept
+    WHERE sha256 = ANY(%(locked)b::bytea[])
+        AND (SELECT fetch_id FROM weir_fetches_fetchbody AS body WHERE body.sha256 = kept.sha256 LIMIT 1) IS NULL
+    RETURNING sha256
+), again AS (
+    INSERT INTO weir_fetches_releasedbody (sha256)
+    SELECT sha256 FROM weir_fetches_keptbody
+    WHERE sha256 = ANY(%(released)b::bytea[]) AND sha256 <> ALL(%(locked)b::bytea[])
+)
+SELECT count(*) AS deleted FROM gone
