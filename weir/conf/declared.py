@@ -94,6 +94,13 @@ class Fetches(SettingsGroup):
         default=100,
         description="How many requests of a fetcher process to one IP address wait for answers.",
     )
+    WEIR_FETCH_STORAGE: str = Field(
+        default="",
+        description="The storage in `STORAGES` that gets [large bodies](../how-to/keep-bodies.md). Empty: PostgreSQL has all.",
+    )
+    WEIR_FETCH_STORAGE_FROM: Annotated[PositiveCount, Unit("bytes")] = Field(
+        default=2**20, description="From this size on, a body goes to the storage."
+    )
     WEIR_FETCH_USER_AGENT: str = Field(
         default="Weir/0.1",
         description="What sites see. Name yourself and a contact, in printable ASCII: `ShopBot/1.0 "

@@ -17,6 +17,7 @@ from weir.ratelimit.pacing import Run
 from weir.workers.fetches.held_tokens import LONGEST_ANSWER, HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
+from weir.workers.fetches.spilled import SpilledBody
 from weir.workers.tracing import correlation
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
@@ -148,6 +149,7 @@ class HeldBytes:
     wanted: int | None = None  # the total for which the answer waits; None if it does not wait
     go_on: Callable[[], None] | None = None  # called when the answer no longer waits
     place: int = 0  # the answer's place among all that have ever waited; it keeps the place if it waits again
+    is_on_disk: bool = False  # the bytes are in a temporary file
 
 
 class Flaw(Enum):
@@ -174,6 +176,18 @@ class Answer:
     flaw: Flaw = Flaw.NONE  # NONE; CUT; or TOO_LARGE: the fetcher stopped reading, because more came than is allowed
     reason: str = ""  # the flaw in words; empty if there is none, or the body itself is too large
     held: HeldBytes | None = None  # the memory that the answer holds until it is stored
+    spilled: SpilledBody | None = None  # the beginning of the body, before `body`, if the body is large
+    spilled_bytes: HeldBytes | None = None  # the room on the disk that it holds until the answer is stored
+
+    @property
+    def all_held(self) -> list[HeldBytes]:
+        """Return what the answer holds until it is stored."""
+        return [held for held in (self.held, self.spilled_bytes) if held is not None]
+
+    @property
+    def came(self) -> int:
+        """Return how many bytes of the body came."""
+        return len(self.body) + (self.spilled.size if self.spilled else 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,11 @@ WITH gone AS (
     DELETE FROM weir_fetches_keptbody AS kept
     WHERE sha256 = ANY(%(locked)b::bytea[])
         AND (SELECT fetch_id FROM weir_fetches_fetchbody AS body WHERE body.sha256 = kept.sha256 LIMIT 1) IS NULL
-    RETURNING sha256
+    RETURNING storage, file
+), files AS (
+    INSERT INTO weir_fetches_bodyfile (name, storage, noted_at)
+    SELECT file, storage, '-infinity' FROM gone WHERE file <> ''
+    ON CONFLICT (name) DO NOTHING
 ), again AS (
     INSERT INTO weir_fetches_releasedbody (sha256)
     SELECT sha256 FROM weir_fetches_keptbody

@@ -24,6 +24,7 @@ from weir.workers.fetches.fetcher.http.masking import Headers, Secrets, masked, 
 from weir.workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.reachability import Reachability
+from weir.workers.fetches.fetcher.http.spilling import Disk, Spilling
 from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import HeldJob, Stage
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
@@ -51,6 +52,7 @@ class AttemptContext:
     openings: Openings = field(default_factory=Openings)
     reachability: Reachability = field(default_factory=Reachability)
     memory: Memory = field(default_factory=Memory)
+    disk: Disk = field(default_factory=Disk)
 
 
 class Attempt:
@@ -64,6 +66,7 @@ class Attempt:
         self.secrets: Secrets = {}  # the secrets and tokens in its request
         self.pool_key = ("", "")  # of its connection (wire/pool.py)
         self.memory = AnswerMemory(shared.memory, self.job.site_id)
+        self._spilling = Spilling(shared.disk, self.job)
         self._connection: HttpConnection | None = None
         self._address = ""
         self._left_s = settings.WEIR_FETCH_TIMEOUT
@@ -144,6 +147,7 @@ class Attempt:
         if self._giving_up is not None:
             self._giving_up.cancel()
         self.memory.drop()
+        self._spilling.end()
         if self.started_at is not None:
             self._shared.unanswered.ended(self.job.site_id, self._address)
 
@@ -158,7 +162,14 @@ class Attempt:
             self._go_on_counting()
             go_on()
 
-        may_go_on = self.memory.may_go_on(reader, go_on_in_time)
+        def go_on_spilled() -> None:
+            self.memory.shrink(reader.held())
+            go_on_in_time()
+
+        is_spilled = self._spilling.is_due(reader) and self._connection is not None
+        if is_spilled and self._connection:
+            self._spilling.spill(reader, go_on_spilled, self._connection.fail)
+        may_go_on = not is_spilled and self.memory.may_go_on(reader, go_on_in_time)
         if not may_go_on:
             self._stop_counting()
             self._give_up_in_time()
@@ -171,6 +182,7 @@ class Attempt:
     def as_answer(self, reader: AnswerReader, flaw: Flaw, reason: str = "") -> Answer:
         """Return the event of an answer whose head came, with its times, and what is wrong with its body."""
         lateness_ms, elapsed_ms = self._times_ms()
+        spilled, spilled_bytes = self._spilling.keep()
         return Answer(
             job=self.job,
             status_code=reader.status_code,
@@ -179,6 +191,8 @@ class Attempt:
             flaw=flaw,
             reason=masked_text(reason, self.secrets),
             held=self.memory.keep(reader.held()),
+            spilled=spilled,
+            spilled_bytes=spilled_bytes,
             lateness_ms=lateness_ms or 0.0,
             elapsed_ms=elapsed_ms or 0.0,
         )

@@ -26,9 +26,13 @@ WAITING = 0.125  # a further part for answers of the same site that wait for mor
 
 
 class Memory:
-    """The bytes that the answers of one fetcher hold."""
+    """The bytes that the answers of one fetcher hold: `times` WEIR_FETCH_MAX_MEMORY at most.
 
-    def __init__(self) -> None:
+    Bytes on the disk are counted in the same way (spilling.py).
+    """
+
+    def __init__(self, times: int = 1) -> None:
+        self._times = times
         self._held = 0
         self._of_site: Counter[int] = Counter()  # by site: bytes that are held
         self._moving: Counter[int] = Counter()  # by site: bytes of answers that do not wait for more
@@ -43,7 +47,7 @@ class Memory:
         If memory is full, or an answer waits for bytes, this site must hold less than SMALL. So the large answers of
         other sites do not stop a site with small answers, some of which may be waiting to be stored.
         """
-        is_full = self._is_short or self._held >= FULL_FROM * settings.WEIR_FETCH_MAX_MEMORY
+        is_full = self._is_short or self._held >= FULL_FROM * self._most
         return not is_full or self._of_site[site_id] < SMALL
 
     def hold(self, held: HeldBytes, size: int) -> None:
@@ -86,6 +90,10 @@ class Memory:
         else:
             self._is_short = False
 
+    @property
+    def _most(self) -> int:
+        return self._times * int(settings.WEIR_FETCH_MAX_MEMORY)
+
     def _hold(self, site_id: int, size: int) -> None:
         self._held += size
         self._of_site[site_id] += size
@@ -101,7 +109,7 @@ class Memory:
     def _has_its_part(self, waiting: HeldBytes) -> bool:
         moving, wanted = self._moving.get(waiting.site_id, 0), waiting.wanted or 0
         in_all = self._of_site[waiting.site_id] + wanted - waiting.size
-        most = settings.WEIR_FETCH_MAX_MEMORY
+        most = self._most
         return bool(moving) and (moving + wanted > ONE_SITE * most or in_all > (ONE_SITE + WAITING) * most)
 
     def _grant_all(self) -> None:
@@ -126,7 +134,7 @@ class Memory:
         wanted = waiting.wanted or 0
         if self._has_its_part(waiting):
             return False
-        if self._all_moving and self._held + wanted - waiting.size > settings.WEIR_FETCH_MAX_MEMORY:
+        if self._all_moving and self._held + wanted - waiting.size > self._most:
             return False
         self._waiting.remove(waiting)
         self._hold(waiting.site_id, wanted - waiting.size)
@@ -151,6 +159,11 @@ class AnswerMemory:
             return True
         wanted = min(2 * held, reader.may_hold())
         return wanted <= held or self._memory.ask(self._held_bytes, wanted, go_on)
+
+    def shrink(self, size: int) -> None:
+        """Make the answer hold `size` bytes, fewer than before."""
+        self._memory.hold(self._held_bytes, size)
+        self._memory.free(())
 
     def keep(self, size: int) -> HeldBytes:
         """Make the answer, which has been read, hold `size` bytes until it is stored; returns these bytes."""

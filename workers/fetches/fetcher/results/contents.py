@@ -21,27 +21,44 @@ class OverBudget(Exception):
     """The body takes longer to decompress than the budget that was given."""
 
 
+class ForStorage(Exception):
+    """The content of the answer is so large that it goes to a storage, and not through memory (large.py)."""
+
+
 def is_packed(answer: Answer) -> bool:
     """Return whether reading the body may take time."""
-    return bool(answer.body) and not _is_bodiless(answer) and bool(_codings(answer))
+    return bool(answer.body) and not is_bodiless(answer) and bool(codings_of(answer))
 
 
-def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
+def content_of(
+    answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None, stored_from: int | None = None
+) -> Decoded:
     """Return the content of the answer. Of a flawed body, it is empty; with `keep`, it is the part that came.
 
     Raises OverBudget if decompressing takes longer than `budget_s`. With a budget of 0, nothing is decompressed, and
-    the body counts as cut off.
+    the body counts as cut off. Raises ForStorage if the content has `stored_from` bytes, or more.
     """
-    if _is_bodiless(answer):
+    if is_bodiless(answer):
         return Decoded(content=b"")
     if answer.job.is_robots:
         return _robots(answer, budget_s)
-    found = _read(answer, max_body, budget_s) if keep or answer.flaw is Flaw.NONE else Decoded(content=b"")
-    if answer.flaw is not Flaw.NONE:
-        found = replace(found, flaw=answer.flaw, reason=answer.reason or too_large(max_body))
+    found = Decoded(content=b"")
+    if keep or answer.flaw is Flaw.NONE:
+        most = max_body if stored_from is None else min(max_body, stored_from - 1)
+        found = _read(answer, most, budget_s)
+        if len(found.content) > most and most < max_body:
+            raise ForStorage
+    found = with_flaw(answer, found, max_body)
     if found.flaw in ALL_THERE:
         return found
     return replace(found, content=found.content[:max_body] if keep else b"")
+
+
+def with_flaw(answer: Answer, found: Decoded, max_body: int) -> Decoded:
+    """Return what was found of the content, with the flaw that the answer itself has."""
+    if answer.flaw is Flaw.NONE:
+        return found
+    return replace(found, flaw=answer.flaw, reason=answer.reason or too_large(max_body))
 
 
 def is_unasked_part(answer: Answer) -> bool:
@@ -53,7 +70,8 @@ def _asks_for_part(answer: Answer) -> bool:
     return "range" in map(str.lower, answer.job.request_headers)
 
 
-def _is_bodiless(answer: Answer) -> bool:
+def is_bodiless(answer: Answer) -> bool:
+    """Return whether the answer has no body, whatever its headers say of one."""
     return answer.status_code in BODILESS or answer.job.method == "HEAD"
 
 
@@ -82,7 +100,7 @@ def robots_txt(answer: Answer, found: Decoded) -> Decoded:
 
 
 def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
-    names = _codings(answer)
+    names = codings_of(answer)
     if not names and len(answer.body) <= most:  # as for nearly all answers
         return Decoded(content=answer.body)
     if names and budget_s == 0:
@@ -94,7 +112,7 @@ def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
     return found
 
 
-def _codings(answer: Answer) -> list[str]:
+def codings_of(answer: Answer) -> list[str]:
     """Return the codings of the body in the order in which they were applied: transfer codings come last.
 
     A part of an encoded body that was asked for cannot be decoded: it is kept as it came.

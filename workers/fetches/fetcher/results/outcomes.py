@@ -37,13 +37,15 @@ def judge(
     longest_wait_s: float = inf,
     keep: bool = False,
     budget_s: float | None = None,
+    stored_from: int | None = None,
+    found: Decoded | None = None,
 ) -> FetchOutcome:
     """Decide what becomes of a fetch.
 
     `chance` in [0, 1) is the jitter of a retry. Redirects are followed only to places that are `allowed`, and after
     `longest_wait_s` seconds at most. The status comes before the body: a flaw of the body matters only if the body is
     what was asked for. With `keep`, the part of a flawed body that came is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises
-    OverBudget, as `content_of` does.
+    OverBudget and ForStorage, as `content_of` does, unless what it would return was `found` already.
     """
     job = event.job
     of_job = partial(
@@ -72,7 +74,8 @@ def judge(
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     keep = keep and not job.is_robots
-    return _with_content(content_of(event, max_body, keep=keep, budget_s=budget_s), outcome, event, chance, keep=keep)
+    found = found or content_of(event, max_body, keep=keep, budget_s=budget_s, stored_from=stored_from)
+    return _with_content(found, outcome, event, chance, keep=keep)
 
 
 def lost(
@@ -118,6 +121,18 @@ def unread(job: Job, chance: float) -> FetchOutcome:
         error="its answer waited too long for its turn to be read alone, as two fetchers had died while they held it",
         correlation_id=job.correlation_id,
     )
+
+
+def unstored(job: Job, error: Exception, chance: float) -> FetchOutcome:
+    """Decide what becomes of a fetch whose body no storage, or disk, has taken: it is tried again, or fails."""
+    outcome = FetchOutcome(
+        fetch_id=job.fetch_id,
+        slot_id=job.slot_id,
+        state=FetchState.FAILED,
+        error=f"unexpected: the storage did not take the body: {type(error).__name__}",
+        correlation_id=job.correlation_id,
+    )
+    return _again(outcome, job.attempts, job.max_attempts, chance)
 
 
 def unjudged(job: Job, error: Exception, chance: float) -> FetchOutcome:

@@ -10,6 +10,9 @@ In each turn,
    fetches are not blamed (outcomes.lost). If more suspects come than can be read one by one, the fetches of some go
    back to the queue before their leases are over, and their answers are not read.
 
+Large bodies go to a storage, if there is one: that may take long, so other threads bring them there (keeper.py), and give
+their outcomes back as events.
+
 A fetcher that stops leaves the writer some time. The fetches of answers that are still not read then go back to the
 queue: otherwise they would be lost with the process, as if it had died of them.
 
@@ -34,8 +37,10 @@ from weir.ratelimit import clock
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
 from weir.workers.fetches.fetcher.results import fetch_spans
-from weir.workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
+from weir.workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, ForStorage, OverBudget
 from weir.workers.fetches.fetcher.results.costly import CostlyAnswers
+from weir.workers.fetches.fetcher.results.decoding import Decoded
+from weir.workers.fetches.fetcher.results.keeper import Keeper, Kept, is_large, stored_from
 from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
 from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
 from weir.workers.fetches.fetcher.results.token_outcomes import settled
@@ -69,8 +74,8 @@ class _Together:
     def add(self, event: Event, outcome: FetchOutcome) -> None:
         self.outcomes.append(outcome)
         self.size += _size(outcome) * (ROBOTS_WEIGHT if event.job.is_robots else 1)
-        if isinstance(event, Answer) and event.held is not None:
-            self.all_held.append(event.held)
+        if isinstance(event, Answer):
+            self.all_held += event.all_held
         fetch_spans.record(event, outcome)
 
     def is_full(self) -> bool:
@@ -84,10 +89,11 @@ class Writer:
     """
 
     def __init__(self, stored: Callable[[int, list[HeldBytes]], None]) -> None:
-        self._events: SimpleQueue[Event | None] = SimpleQueue()
+        self._events: SimpleQueue[Event | Kept | None] = SimpleQueue()
         self._costly = CostlyAnswers()
         self._first_tries_until = self._counted_until = 0.0  # on the clock of time.thread_time()
         self._suspects: deque[Answer] = deque()
+        self._keeper = Keeper(_outcome_of_large, self._events.put)
         self._closes = False
         self._is_late = False  # if so, the writer reads no more answers
         self._stored = stored
@@ -109,7 +115,7 @@ class Writer:
         return self.part.join(GIVING_BACK_S)
 
     def _work(self) -> None:
-        while not self._closes or self._costly or self._suspects:
+        while not self._closes or self._costly or self._suspects or self._keeper:
             self._store(self._judge_what_came())
             if self._is_late:
                 self._store(self._give_back())
@@ -134,16 +140,18 @@ class Writer:
         while self._suspects:
             answer, judged = self._suspects.popleft(), _Together()
             if take_in_hand(fetch_id=answer.job.fetch_id, slot_id=answer.job.slot_id):
-                judged.add(answer, outcome_of(answer, None))
+                self._judge(answer, judged, None)
                 self._store(judged)
             else:
-                self._stored(1, [answer.held] if answer.held else [])
+                self._stored(1, answer.all_held)
             if time.monotonic() >= until or self._is_late:
                 break
 
     def _give_back(self) -> _Together:
         """Give back the fetches of answers that wait to be read: no attempt is counted, and none is lost with us."""
         judged = _Together()
+        for answer in self._keeper.abandon():
+            judged.add(answer, _given_back(answer))
         while (self._suspects or self._costly) and not judged.is_full():
             answer = self._suspects.popleft() if self._suspects else self._costly.pop().answer
             judged.add(answer, _given_back(answer))
@@ -167,7 +175,7 @@ class Writer:
         until, worked = None, time.thread_time()
         if worked >= self._counted_until:
             self._first_tries_until, self._counted_until = worked + FIRST_TRIES_S, worked + PERIOD
-        while not judged.is_full() and not self._closes:
+        while not judged.is_full() and (not self._closes or (self._keeper and not self._is_late)):
             take_turn()
             now = time.monotonic()
             if until is not None and now >= until:
@@ -180,6 +188,9 @@ class Writer:
             until = until or time.monotonic() + PERIOD
             if event is None:
                 self._closes = True
+            elif isinstance(event, Kept):
+                if self._keeper.take(event):
+                    judged.add(event.answer, event.outcome)
             else:
                 left_s = self._first_tries_until - time.thread_time()
                 self._judge_first(event, judged, budget_s=max(HURRIED_S, min(FIRST_S, left_s)))
@@ -197,18 +208,27 @@ class Writer:
             self._suspects.append(event)
             return
         now = time.monotonic()
-        if isinstance(event, Answer) and self._costly.concerns(event, now):
+        if isinstance(event, Answer) and not is_large(event) and self._costly.concerns(event, now):
             self._costly.add(event)
             return
         try:
-            outcome = outcome_of(event, budget_s)
+            self._judge(event, judged, budget_s)
         except OverBudget:
             if not isinstance(event, Answer):
                 raise
             self._costly.note_costly(event.job.site_id, now)
             self._costly.add(event)
-        else:
+
+    def _judge(self, event: Event, judged: _Together, budget_s: float | None) -> None:
+        """Judge an event, unless its body is for the keeper. Raises OverBudget."""
+        try:
+            outcome = None if is_large(event) else outcome_of(event, budget_s)
+        except ForStorage:
+            outcome = None
+        if outcome is not None:
             judged.add(event, outcome)
+        elif isinstance(event, Answer):
+            self._keeper.put(event)
 
     def _judge_costly(self) -> _Together:
         """Read costly answers for about one PERIOD: one, and more of them while there is time."""
@@ -218,7 +238,7 @@ class Writer:
             take_turn()
             waited = self._costly.pop()
             began_at, worked_s = time.monotonic(), time.thread_time()
-            judged.add(waited.answer, outcome_of(waited.answer, 0.0 if waited.is_overdue else None))
+            self._judge(waited.answer, judged, 0.0 if waited.is_overdue else None)
             self._costly.note_work(read_s=time.monotonic() - began_at)
             if time.thread_time() - worked_s > HURRIED_S:
                 self._costly.note_costly(waited.answer.job.site_id, began_at)
@@ -237,8 +257,12 @@ def _size(outcome: FetchOutcome) -> int:
     return len(outcome.content or b"") + sum(len(text.encode(errors="replace")) for text in texts if text)
 
 
-def outcome_of(event: Event, budget_s: float | None = None) -> FetchOutcome:
-    """Judge an event; an unexpected error fails this one fetch, not the writer. Raises OverBudget."""
+def _outcome_of_large(answer: Answer, found: Decoded) -> FetchOutcome:
+    return outcome_of(answer, found=found)
+
+
+def outcome_of(event: Event, budget_s: float | None = None, *, found: Decoded | None = None) -> FetchOutcome:
+    """Judge an event; an unexpected error fails this one fetch, not the writer. Raises OverBudget and ForStorage."""
     try:
         outcome = judge(
             event,
@@ -248,9 +272,11 @@ def outcome_of(event: Event, budget_s: float | None = None) -> FetchOutcome:
             longest_wait_s=settings.WEIR_RETRY_AFTER_MAX,
             keep=settings.WEIR_FETCH_KEEP_INCOMPLETE,
             budget_s=budget_s,
+            stored_from=stored_from(event),
+            found=found,
         )
         return settled(outcome, event, settings.WEIR_RETRY_AFTER_MAX)
-    except OverBudget:
+    except (ForStorage, OverBudget):
         raise
     except Exception as error:
         log.exception("event_not_judged", **event.job.named)

@@ -61,6 +61,7 @@ class AnswerReader:
         self.status_code = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = bytearray()
+        self.taken = 0  # bytes of the body that are not in `body` any more
         self.length: int | None = None  # of the body, as the answer states it
         self.is_too_large = False  # the body is longer than `most_body`
         self.keeps_alive = False  # the connection may carry another request
@@ -94,6 +95,13 @@ class AnswerReader:
         """Return whether the body ends only with the connection."""
         return self.section is Section.BODY and self._until_end
 
+    def take(self) -> bytes:
+        """Return the bytes of `body`, and hold them no longer: somebody else keeps them. The next ones follow them."""
+        taken = bytes(self.body)
+        self.taken += len(taken)
+        self.body = bytearray()
+        return taken
+
     def held(self) -> int:
         """Return how many bytes of memory the answer holds, about; its headers count as they will be stored."""
         # A head that is not parsed yet counts as large as it can become: many answers must not grow beyond all bounds.
@@ -108,7 +116,7 @@ class AnswerReader:
     def is_costly(self) -> bool:
         """Return whether the answer takes more time to read, or to store, than its length explains."""
         heads = self._heads + len(self._unread)
-        return heads > FREE_HEADS or self._pieces > FREE_PIECES + len(self.body) // PIECE
+        return heads > FREE_HEADS or self._pieces > FREE_PIECES + self._size // PIECE
 
     def feed(self, data: memoryview) -> None:
         """Read these bytes; raises NotHttp and AnswerTooLarge, after which no more may be fed."""
@@ -129,6 +137,11 @@ class AnswerReader:
     def close(self) -> None:
         """Let go of the parser, which refers back to this reader: a fetch leaves no work to the garbage collector."""
         self._parser = None
+
+    @property
+    def _size(self) -> int:
+        """Return how many bytes of the body have come."""
+        return self.taken + len(self.body)
 
     # --- heads ---
 
@@ -238,11 +251,11 @@ class AnswerReader:
                 raise NotHttp(f"the body is broken: {error}") from error
         if self._is_whole:
             self.section = Section.NOTHING
-        if len(self.body) > self.most_body:
+        if self._size > self.most_body:
             self.is_too_large, self.keeps_alive, self.section = True, False, Section.NOTHING
         elif self._pieces > MOST_PIECES:
             raise AnswerTooLarge(f"the body comes in more than {MOST_PIECES} pieces")
-        elif self._came - len(self.body) > MOST_FRAMING + len(self.body):
+        elif self._came - self._size > MOST_FRAMING + self._size:
             raise AnswerTooLarge("the body has more framing than content")
 
     # --- what httptools calls ---

@@ -16,6 +16,7 @@ from weir.workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
 MANY_READS = 1_000  # of a handshake, or an answer: after each further read, the kernel gathers bytes for GATHERING_S
+FULL = READ // 4  # bytes that a read must bring to be worth it: it is not counted then
 GATHERING_S = 0.01
 MOST_OF_HANDSHAKE = 2**18  # bytes
 MOST_OF_TUNNEL = 2**14  # bytes of a proxy's answer
@@ -182,7 +183,7 @@ class Channel:
         """
         if not self.read() or not self.is_watched:
             return
-        if self._reads > MANY_READS:
+        if self._reads > MANY_READS + self._came // FULL:
             self._loop.remove_reader(self._socket)
             self._gathering = self._loop.call_later(GATHERING_S, self._gathered)
         elif self.read() and self.is_watched:

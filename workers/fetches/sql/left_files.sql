@@ -1,0 +1,6 @@
+-- Read files that no kept body names: those of deleted bodies, and those that were noted more than `older_than` seconds
+-- ago, and never kept. The longest noted come first.
+SELECT name, storage FROM weir_fetches_bodyfile
+WHERE noted_at < (SELECT clock_timestamp()) - make_interval(secs => %(older_than)s::float8)
+ORDER BY noted_at, name
+LIMIT %(batch)s

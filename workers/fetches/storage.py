@@ -1,0 +1,26 @@
+"""The storage of large bodies: one of Django's (STORAGES), or none. Its files have names that nobody else chooses."""
+
+from typing import IO
+from uuid import uuid4
+
+from django.core.files import File
+from django.core.files.storage import storages
+
+from weir.conf import settings
+
+FOLDER = "weir-bodies"
+
+
+def new_name(sha256: bytes) -> str:
+    """Return a name for a file with this body, which no other file has: purge may just be deleting an earlier one."""
+    return f"{FOLDER}/{sha256.hex()[:2]}/{sha256.hex()}-{uuid4().hex[:12]}"
+
+
+def save(name: str, file: IO[bytes]) -> str:
+    """Write a file; returns the name that the storage has given it. Blocks. Raises what the storage raises."""
+    return str(storages[settings.WEIR_FETCH_STORAGE].save(name, File(file, name)))
+
+
+def delete(storage: str, name: str) -> None:
+    """Delete a file, if there is one. Blocks. Raises what the storage raises, InvalidStorageError among it."""
+    storages[storage].delete(name)
