@@ -34,6 +34,7 @@ _PLACES = {
     # --- Fetches
     "Fetch": "weir.workers.fetches.models",
     "FetchState": "weir.workers.fetches.models",
+    "BodyGone": "weir.workers.fetches.models",
     "request_fetch": "weir.workers.fetches.enqueue",
     "request_fetches": "weir.workers.fetches.enqueue",
     "RequestedFetches": "weir.workers.fetches.requested",

@@ -45,6 +45,7 @@ from weir.workers.fetches.cancelling import cancel as cancel_fetch
 from weir.workers.fetches.cancelling import cancel_batch
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.models import BodyGone
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.reports.forecast import Forecast as SiteForecast
@@ -100,6 +101,7 @@ __all__ = [
     "APPS_OPS",
     "APPS_THROTTLE",
     "BatchCounts",
+    "BodyGone",
     "BounceReport",
     "CancelledBatch",
     "DEFAULT",

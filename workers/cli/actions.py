@@ -10,12 +10,13 @@
 
 import argparse
 import json
+import shutil
 import sys
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, BinaryIO, ClassVar, NoReturn, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 
@@ -48,7 +49,7 @@ class Subcommand(ABC):
         """Declare the arguments of the action, except `--json`, which each has."""
 
     @abstractmethod
-    def run(self, *args: Any, **options: Any) -> Result | bytes:
+    def run(self, *args: Any, **options: Any) -> Result | bytes | BinaryIO:
         """Run the action. Bytes that it returns are written to stdout unchanged."""
 
 
@@ -119,6 +120,10 @@ class ActionCommand(ExactCommand):
             raise CommandError(str(refusal)) from refusal
         if isinstance(answer, bytes):
             cast("Any", self.stdout).buffer.write(answer)
+            return
+        if not isinstance(answer, Result):
+            with answer:
+                shutil.copyfileobj(answer, cast("Any", self.stdout).buffer)
             return
         self._print(answer, as_json=options["json"])
 

@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 from typing import Any
 
+from django.conf import settings as djangos
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
 
 from weir.conf import oauth_clients, settings
@@ -14,6 +15,8 @@ from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.robots.user_agent import has_contact
 
 SIGN = "docs/how-to/sign-requests.md says how to make and name keys."
+BODIES = "docs/how-to/keep-bodies.md has an example."
+SERVED = {"default", "staticfiles"}  # Django's own, whose files most projects serve
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 
 
@@ -69,6 +72,20 @@ def requests_can_be_signed(**_kwargs: Any) -> list[CheckMessage]:
         except SecretUnusable as error:
             found.append(Error(f"WEIR_SIGNATURE_KEYS: {error}.", hint=SIGN, id="weir.E037"))
     return found
+
+
+@register()
+def bodies_have_their_storage(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E038: WEIR_FETCH_STORAGE must be a storage. weir.W039: the storage `default` may serve what is in it."""
+    alias = settings.WEIR_FETCH_STORAGE
+    if alias and alias not in djangos.STORAGES:
+        known = ", ".join(sorted(djangos.STORAGES)) or "none"
+        message = f"WEIR_FETCH_STORAGE is {alias!r}, and STORAGES has no such storage, but {known}."
+        return [Error(message, hint=f"Add it to STORAGES. {BODIES}", id="weir.E038")]
+    if alias in SERVED:
+        message = f"WEIR_FETCH_STORAGE is {alias!r}: what a stranger's site sent might be served as yours."
+        return [Warning(message, hint=f"Add a private storage to STORAGES. {BODIES}", id="weir.W039")]
+    return []
 
 
 @register()

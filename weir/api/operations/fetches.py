@@ -6,10 +6,12 @@ from itertools import islice
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Query, Router
 
 from weir.api.access import actor, own_name, token_of
+from weir.api.http.files import body_response
 from weir.api.http.problems import (
     BUSY,
     IN_PROGRESS,
@@ -46,7 +48,7 @@ from weir.workers.fetches.actions import fetches
 from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.methods import SAFE
-from weir.workers.fetches.models import FINAL, Fetch
+from weir.workers.fetches.models import FINAL, BodyGone, Fetch
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
 from weir.workers.fetches.reports.fetch_way import FetchOnItsWay, fetch_way
@@ -144,14 +146,15 @@ def get_fetch_why(request: HttpRequest, fetch_id: Id) -> FetchWhy:
     refusals=(NOT_FOUND,),
     media_type=BINARY,
 )
-def get_fetch_body(request: HttpRequest, fetch_id: Id) -> HttpResponse:
+def get_fetch_body(request: HttpRequest, fetch_id: Id) -> HttpResponseBase:
     """Return the body of a fetch, decompressed, as it came or as much as is kept of it: a stranger chose it."""
     fetch = Fetch.objects.filter(pk=fetch_id).first()
-    content = fetch.content if fetch else None
+    with refused(NOT_FOUND, BodyGone):
+        content = fetch.open_content() if fetch else None
     if content is None:
         raise Problem(NOT_FOUND, f"Fetch {fetch_id} has no body." if fetch else str(UnknownFetch(fetch_id)))
     disposition = f'attachment; filename="fetch-{fetch_id}"'
-    return HttpResponse(content, content_type=BINARY, headers={"Content-Disposition": disposition})
+    return body_response(request, content, content_type=BINARY, headers={"Content-Disposition": disposition})
 
 
 @operation(

@@ -179,6 +179,7 @@ class FetchDetails(Answer):
     incomplete: Incomplete
     correlation_id: str
     body_bytes: int | None
+    body_is_deleted: bool
     steps: list[Step]
 
 

@@ -11,7 +11,7 @@ from weir.conf.texts.request_headers import written_headers
 from weir.workers.cli import terminal
 from weir.workers.fetches.management.forecast_text import FARTHEST_S, WHEN
 from weir.workers.fetches.reports.fetch_list import ListedFetch
-from weir.workers.fetches.reports.fetch_way import FetchWay, WayStep
+from weir.workers.fetches.reports.fetch_way import FetchOnItsWay, FetchWay, WayStep
 from weir.workers.fetches.reports.why import FetchBlocker, Why
 
 SHOWN = 200  # characters of a text in the table; --json has all of them
@@ -92,6 +92,7 @@ def details(way: FetchWay) -> dict[str, object]:
         "request_headers": fetch.request_headers,
         "headers": fetch.headers,
         "body_bytes": fetch.body_bytes,
+        "body_is_deleted": fetch.body_is_deleted,
         "unchanged_from": fetch.unchanged_from,
         "incomplete": fetch.incomplete or None,
         "on_done": fetch.on_done or None,
@@ -134,10 +135,19 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "took", f"{of['elapsed_ms']:.1f} ms" if of["elapsed_ms"] is not None else ""
     yield "status", str(of["status"] or "")
     yield "error", str(of["error"])
-    yield "body", f"{of['body_bytes']:,} bytes: --body writes them" if of["body_bytes"] is not None else ""
+    yield "body", _body(fetch)
     yield "incomplete", str(of["incomplete"] or "")
     yield "unchanged from", f"fetch {of['unchanged_from']}, which has the body" if of["unchanged_from"] else ""
     yield "correlation id", str(of["correlation_id"] or "")
+
+
+def _body(fetch: FetchOnItsWay) -> str:
+    if fetch.body_is_deleted:
+        return "deleted before the fetch (WEIR_FETCH_BODY_RETENTION)"
+    if fetch.body_bytes is None:
+        return ""
+    where = f" in the storage {fetch.body_storage}" if fetch.body_storage else ""
+    return f"{fetch.body_bytes:,} bytes{where}: --body writes them"
 
 
 def _headers(stored: object) -> Iterator[str]:

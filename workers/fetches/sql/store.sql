@@ -11,7 +11,6 @@
 -- once     those of them that may be: others go into the rows of their fetches
 -- known    those that are kept already, locked, so that purge leaves them alone
 -- kept     the others, in the order of their hashes (lock order, docs/explanation/sql.md)
--- named    their files, which purge need not delete
 -- bodies   the bodies of the fetches, whole or incomplete; note_robots.sql stores what a robots.txt says
 WITH outcome AS MATERIALIZED (
     SELECT *
@@ -105,9 +104,6 @@ WITH outcome AS MATERIALIZED (
     WHERE sha256 = ANY(ARRAY(SELECT sha256 FROM once)) AND sha256 <> ALL(ARRAY(SELECT sha256 FROM known))
     ORDER BY sha256
     ON CONFLICT (sha256) DO NOTHING
-    RETURNING file
-), named AS (
-    DELETE FROM weir_fetches_bodyfile WHERE name = ANY(ARRAY(SELECT file FROM kept WHERE file <> ''))
 ), bodies AS (
     INSERT INTO weir_fetches_fetchbody (fetch_id, content, sha256)
     SELECT moved.id, CASE WHEN once.sha256 IS NULL THEN coalesce(moved.content, wanted.content) END, once.sha256

@@ -5,7 +5,8 @@ For each answer, one after the other in each thread,
 2. it is judged, as the writer does it (outcomes.py). An outcome without a body, or with a small one, goes back as it is.
 3. The lease is prolonged, and the name of the file noted (sql/hold_for_storing.sql). A body that is kept in a file
    already is not written again.
-4. The storage writes the file. If it raises an error, this fetch is tried again, or fails; no other is concerned.
+4. The storage writes the file, which is kept from then on (sql/keep_file.sql). If it raises an error, this fetch is
+   tried again, or fails; no other is concerned. The same body is written by one thread at a time.
 
 The outcome goes back to the writer, which stores it with the others. The bytes that came count until then
 (http/memory.py, http/spilling.py), so a slow storage slows large answers down, and nothing else.
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from random import random
-from threading import Lock, Thread
+from threading import Condition, Lock, Thread
 from typing import Final, NamedTuple
 
 from django.db import Error, connection
@@ -47,7 +48,19 @@ class Held(NamedTuple):
     file: str
 
 
+class FileOfBody(NamedTuple):
+    """A file that has the body, and its storage."""
+
+    storage: str
+    file: str
+
+
+class StorageFailed(Exception):
+    """The storage raised an error, which is the cause of this one."""
+
+
 HOLD_FOR_STORING = Statement("hold_for_storing", row=Held, commits=True)
+KEEP_FILE = Statement("keep_file", row=FileOfBody, commits=True)
 NOTE_BODY_FILE = Statement("note_body_file", returns=str, commits=True)
 
 
@@ -68,6 +81,8 @@ class Keeper:
         self._held: dict[int, Answer] = {}  # by fetch
         self._lock = Lock()
         self._threads: list[Thread] = []
+        self._writing: set[bytes] = set()  # hashes of the bodies that are being stored: the same one waits
+        self._turn = Condition()
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -112,9 +127,10 @@ class Keeper:
             ) as content:
                 outcome = self._judge(answer, content.found)
                 return outcome if outcome.content is None else self._stored(answer, outcome, content)
-        except OSError as error:  # the disk, or a storage
-            log.warning("body_not_stored", **answer.job.named, error=str(error))
-            return unstored(answer.job, error, random())  # noqa: S311  jitter
+        except (StorageFailed, Error, OSError) as error:  # the storage, the database or the disk
+            cause = error.__cause__ if isinstance(error, StorageFailed) and error.__cause__ else error
+            log.warning("body_not_stored", **answer.job.named, exc_info=cause)
+            return unstored(answer.job, type(cause).__name__, random())  # noqa: S311  jitter
         except Exception as error:
             log.exception("event_not_judged", **answer.job.named)
             return unjudged(answer.job, error, random())  # noqa: S311  jitter
@@ -122,19 +138,32 @@ class Keeper:
     def _stored(self, answer: Answer, outcome: FetchOutcome, content: LargeContent) -> FetchOutcome:
         if content.size < settings.WEIR_FETCH_STORAGE_FROM:
             return replace(outcome, content=content.file.read())
-        name = storage.new_name(content.sha256)
-        held = self._hold(answer, content.sha256, name)
-        stored = StoredFile(sha256=content.sha256, size=content.size, storage=held.storage, file=held.file)
-        if held.is_held and not held.file:
-            try:
-                file = storage.save(name, content.file)
-                if file != name:
-                    NOTE_BODY_FILE(name=file, in_storage=settings.WEIR_FETCH_STORAGE)
-            except Exception as error:  # noqa: BLE001  each storage has errors of its own
-                log.warning("body_not_stored", **answer.job.named, error=str(error))
-                return unstored(answer.job, error, random())  # noqa: S311  jitter
-            stored = replace(stored, storage=settings.WEIR_FETCH_STORAGE, file=file)
+        with self._turn:
+            self._turn.wait_for(lambda: content.sha256 not in self._writing)
+            self._writing.add(content.sha256)
+        try:
+            file = self._file_with(answer, content)
+        finally:
+            with self._turn:
+                self._writing.discard(content.sha256)
+                self._turn.notify_all()
+        stored = StoredFile(sha256=content.sha256, size=content.size, storage=file.storage, file=file.file)
         return replace(outcome, content=None, stored_file=stored)
+
+    def _file_with(self, answer: Answer, content: LargeContent) -> FileOfBody:
+        """Return the file that has the body: one that is known, or a new one. Raises StorageFailed."""
+        name, in_storage = storage.new_name(content.sha256), settings.WEIR_FETCH_STORAGE
+        held = self._hold(answer, content.sha256, name)
+        if held.file or not held.is_held:
+            return FileOfBody(held.storage, held.file)
+        try:
+            file = storage.save(name, content.file)
+        except Exception as error:
+            raise StorageFailed from error
+        if file != name:
+            NOTE_BODY_FILE(name=file, in_storage=in_storage)
+        found = KEEP_FILE(sha256=content.sha256, size=content.size, in_storage=in_storage, name=file)
+        return found[0] if found else FileOfBody(in_storage, file)
 
     def _hold(self, answer: Answer, sha256: bytes, name: str) -> Held:
         """Prolong the lease and note the file, however long the database is away."""

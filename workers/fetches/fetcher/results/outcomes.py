@@ -123,13 +123,13 @@ def unread(job: Job, chance: float) -> FetchOutcome:
     )
 
 
-def unstored(job: Job, error: Exception, chance: float) -> FetchOutcome:
+def unstored(job: Job, error: str, chance: float) -> FetchOutcome:
     """Decide what becomes of a fetch whose body no storage, or disk, has taken: it is tried again, or fails."""
     outcome = FetchOutcome(
         fetch_id=job.fetch_id,
         slot_id=job.slot_id,
         state=FetchState.FAILED,
-        error=f"unexpected: the storage did not take the body: {type(error).__name__}",
+        error=f"unexpected: the storage did not take the body: {error}",
         correlation_id=job.correlation_id,
     )
     return _again(outcome, job.attempts, job.max_attempts, chance)

@@ -1,7 +1,7 @@
 import sys
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 from django.core.management.base import CommandParser
 from django.db.models import Q, QuerySet
@@ -18,7 +18,7 @@ from weir.workers.fetches.actions import fetches as actions
 from weir.workers.fetches.batches.counts import UnknownBatch, id_of
 from weir.workers.fetches.management import fetch_text
 from weir.workers.fetches.management.listing import List
-from weir.workers.fetches.models import ACTIVE, Fetch
+from weir.workers.fetches.models import ACTIVE, BodyGone, Fetch
 from weir.workers.fetches.reports.fetch_filters import error_like
 from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
@@ -40,7 +40,7 @@ class Show(Subcommand):
             "--body", action="store_true", help="write the bytes of its body to stdout, and nothing else"
         )
 
-    def run(self, **options: Any) -> Result | bytes:
+    def run(self, **options: Any) -> Result | BinaryIO:
         if options["body"]:
             return _body(options["id"], as_json=options["json"])
         way = fetch_way(options["id"])
@@ -206,13 +206,16 @@ def _site(host: str) -> Site:
         raise unknown_site(host) from error
 
 
-def _body(fetch_id: int, *, as_json: bool) -> bytes:
+def _body(fetch_id: int, *, as_json: bool) -> BinaryIO:
     fetch = Fetch.objects.filter(pk=fetch_id).first()
     if fetch is None:
         raise UnknownFetch(fetch_id)
     if as_json:
         raise ValueError("Give --body or --json: not both.")
-    content = fetch.content
+    try:
+        content = fetch.open_content()
+    except BodyGone as error:
+        raise ValueError(str(error)) from error
     if content is None:
         own = fetch_text.own_request(is_robots=fetch.is_robots, token_client=fetch.token_client)
         why_not = f"it is {own or fetch.state}"

@@ -1,0 +1,21 @@
+"""A storage that fails where a test says so."""
+
+from typing import Any
+
+from django.core.files.storage import FileSystemStorage
+
+failing: frozenset[str] = frozenset()  # names of methods
+
+
+class Failing(FileSystemStorage):
+    """A folder, as long as nothing is `failing`."""
+
+    def _save(self, name: str, content: Any) -> str:  # noqa: ANN401  Django's File
+        if "save" in failing:
+            raise OSError("the storage is down")
+        return super()._save(name, content)
+
+    def delete(self, name: str) -> None:
+        if "delete" in failing:
+            raise OSError("the storage is down")
+        super().delete(name)

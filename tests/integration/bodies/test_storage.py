@@ -1,0 +1,246 @@
+"""Large bodies go to a storage: once, in pieces, and without harm to other fetches if the storage fails."""
+
+import hashlib
+import json
+import os
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from django.core.files.storage import FileSystemStorage
+from pytest_django import Settings
+
+from demo.fakes import sites
+from tests.integration.bodies import storages
+from tests.integration.conftest import Eventually, StartPython, database_now
+from tests.integration.fetching import fetch_until, fetched, reserve_all
+from weir.ratelimit import site_settings
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.maintenance import bodies
+from weir.workers.fetches.maintenance.bodies import purge_bodies
+from weir.workers.fetches.models import BodyFile, BodyGone, Fetch, FetchBody, FetchState, KeptBody
+from weir.workers.fetches.spilled import SpilledBody
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LARGE = 3_000_000
+FROM = 100_000
+AT_LENGTH: Final = "WEIR_FAULTS" in os.environ
+HUGE = 200_000_000 if AT_LENGTH else 60_000_000
+
+
+@pytest.fixture(autouse=True)
+def _storage(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "bodies": {"BACKEND": "tests.integration.bodies.storages.Failing", "OPTIONS": {"location": tmp_path / "kept"}},
+    }
+    settings.WEIR_FETCH_STORAGE = "bodies"
+    settings.WEIR_FETCH_STORAGE_FROM = FROM
+    settings.WEIR_FETCH_TIMEOUT = 10.0
+    monkeypatch.setattr(storages, "failing", frozenset())
+    monkeypatch.setattr(bodies, "YOUNG_S", 0.0)
+
+
+def files(tmp_path: Path) -> list[Path]:
+    return [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+
+
+def fetch_all(fetcher: Fetcher, *urls: str, **options: Any) -> list[Fetch]:
+    wanted = request_fetches(urls, **options)
+    for site in {url.split("/")[2] for url in urls}:
+        site_settings.set_rate(site, "50/s", grace=timedelta(seconds=5))
+    fetch_until(fetcher, lambda: not Fetch.objects.unfinished().exists(), "the end of all fetches")
+    return [Fetch.objects.get(pk=fetch.pk) for fetch in wanted]
+
+
+def test_large_bodies_are_files_and_the_same_one_is_one_file(
+    running_sites: sites.Sites, fetcher: Fetcher, tmp_path: Path
+) -> None:
+    """Packed or not, spilled or not; a small one stays in PostgreSQL. All are read as before, or in pieces."""
+    paths = [f"/big/{LARGE}/{number}" for number in range(3)] + ["/gzipbomb/2", f"/big/{FROM}", "/ok"]
+    *large, zeros, least, small = fetch_all(fetcher, *(running_sites.url(0, path) for path in paths))
+    expected = {LARGE, 2_000_000, FROM}
+    assert sorted(path.stat().st_size for path in files(tmp_path)) == sorted(expected)
+    assert set(KeptBody.objects.values_list("size", flat=True)) == expected
+    assert not KeptBody.objects.filter(content__isnull=False).exists()
+    assert not BodyFile.objects.exists()
+    for kept in KeptBody.objects.all():
+        with kept.open() as file:
+            assert hashlib.sha256(file.read()).digest() == bytes(kept.pk)
+    assert zeros.content == bytes(2_000_000)
+    assert {len(fetch.content or b"") for fetch in large} == {LARGE}
+    assert len(least.content or b"") == FROM
+    assert FetchBody.objects.get(pk=small.pk).own is not None
+    file = large[0].open_content()
+    assert file is not None
+    with file:
+        assert len(file.read(1_000)) == 1_000
+
+
+def test_a_storage_that_fails_fails_this_fetch_and_no_other(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is tried again as often as others; the error says what is wrong. What was noted is cleaned up later."""
+    monkeypatch.setattr(storages, "failing", frozenset({"save"}))
+    urls = [running_sites.url(0, path) for path in (f"/big/{LARGE}", "/ok/1", "/ok/2")]
+    failed, *others = fetch_all(fetcher, *urls, max_attempts=1)
+    assert failed.state == FetchState.FAILED
+    assert failed.error == "unexpected: the storage did not take the body: OSError (attempt 1 of 1)"
+    assert {fetch.state for fetch in others} == {FetchState.DONE}
+    assert (BodyFile.objects.count(), files(tmp_path)) == (1, [])
+    again = request_fetch(running_sites.url(1, f"/big/{LARGE}/again"), max_attempts=2)
+    fetch_until(fetcher, lambda: Fetch.objects.get(pk=again.pk).attempts == 1, "an attempt")
+    assert Fetch.objects.get(pk=again.pk).error.endswith("did not take the body: OSError")
+    monkeypatch.setattr(storages, "failing", frozenset())
+    Fetch.objects.filter(pk=again.pk).update(not_before=database_now())
+    assert fetched(again, fetcher).state == FetchState.DONE
+
+
+def test_a_full_disk_fails_this_fetch_and_no_other(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the site nor the fetcher's other work is blamed."""
+
+    def full(_body: SpilledBody, _data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SpilledBody, "write", full)
+    urls = [running_sites.url(0, path) for path in (f"/big/{LARGE}", "/ok/1")]
+    failed, other = fetch_all(fetcher, *urls, max_attempts=1)
+    assert failed.error == "unexpected: the disk did not take the body: OSError (attempt 1 of 1)"
+    assert other.state == FetchState.DONE
+    assert not fetcher._session.is_paused()
+
+
+def test_a_body_larger_than_allowed_fails_and_a_part_may_be_kept(
+    running_sites: sites.Sites, fetcher: Fetcher, settings: Settings
+) -> None:
+    """As in memory, packed or not."""
+    settings.WEIR_FETCH_MAX_BODY = 1_500_000
+    paths = (f"/big/{LARGE}", "/gzipbomb/3")
+    for keep in (False, True):
+        settings.WEIR_FETCH_KEEP_INCOMPLETE = keep
+        for fetch in fetch_all(fetcher, *(running_sites.url(keep, f"{path}/{keep}") for path in paths)):
+            assert fetch.error == "the body is larger than 1500000 bytes (WEIR_FETCH_MAX_BODY)"
+            content = fetch.content
+            assert (content and len(content)) == (1_500_000 if keep else None)
+
+
+def test_a_file_goes_with_the_last_fetch_that_has_its_body(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A storage that cannot delete it is asked again in the next turn."""
+    fetch_all(fetcher, *(running_sites.url(0, f"/big/{LARGE}/{number}") for number in range(2)))
+    Fetch.objects.all()[:1].get().delete()
+    purge_bodies()
+    assert len(files(tmp_path)) == 1
+    monkeypatch.setattr(storages, "failing", frozenset({"delete"}))
+    Fetch.objects.all().delete()
+    purge_bodies()
+    assert (len(files(tmp_path)), KeptBody.objects.count(), BodyFile.objects.count()) == (1, 0, 1)
+    monkeypatch.setattr(storages, "failing", frozenset())
+    purge_bodies()
+    assert (files(tmp_path), BodyFile.objects.count()) == ([], 0)
+
+
+def test_a_file_that_was_written_and_never_kept_is_deleted_after_a_day(tmp_path: Path) -> None:
+    """The fetcher died between the two; a younger one may still be kept."""
+    storage = FileSystemStorage(tmp_path / "kept")
+    for name, age in (("old", timedelta(hours=25)), ("young", timedelta(hours=23))):
+        with (tmp_path / name).open("wb") as file:
+            file.write(b"x")
+        with (tmp_path / name).open("rb") as file:
+            storage.save(name, file)
+        BodyFile.objects.create(name=name, storage="bodies", noted_at=database_now() - age)
+    purge_bodies()
+    assert [path.name for path in files(tmp_path)] == ["young"]
+    assert BodyFile.objects.get().name == "young"
+
+
+def test_who_reads_a_body_whose_file_is_lost_is_told_so(
+    running_sites: sites.Sites, fetcher: Fetcher, settings: Settings, tmp_path: Path
+) -> None:
+    """And so is who has taken the storage out of the settings."""
+    [fetch] = fetch_all(fetcher, running_sites.url(0, f"/big/{LARGE}"))
+    [file] = files(tmp_path)
+    file.unlink()
+    with pytest.raises(BodyGone, match=f"The storage 'bodies' has lost the file of the body, weir-bodies/.*{file.name}"):
+        _ = fetch.content
+    settings.STORAGES = {name: value for name, value in settings.STORAGES.items() if name != "bodies"}
+    with pytest.raises(BodyGone, match="in the storage 'bodies', which STORAGES does not have"):
+        _ = fetch.content
+
+
+def test_a_fetcher_that_stops_gives_back_what_its_storage_has_not_taken(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    """It waits for no storage: no attempt counts, and the fetch is not lost with the process."""
+    taken, go_on = threading.Event(), threading.Event()
+
+    def hang(*_arguments: object) -> str:
+        taken.set()
+        go_on.wait(30)
+        return "too late"
+
+    monkeypatch.setattr(storages.Failing, "_save", hang)
+    fetch = request_fetch(running_sites.url(0, f"/big/{LARGE}"))
+    fetcher.run_batch(reserve_all())
+    eventually(taken.is_set, "the storage to be asked")
+    fetcher.close(0.5)
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.attempts) == (FetchState.QUEUED, 0)
+    go_on.set()
+
+
+SCRIPT = """
+import json, os, time
+from django.test import override_settings
+override_settings(
+    WEIR_FETCH_ALLOW_NETS=["127.1.0.0/16"], WEIR_FETCH_MAX_MEMORY=16 * 2**20, WEIR_FETCH_MAX_BODY=2**30,
+    WEIR_FETCH_STORAGE="bodies", WEIR_FETCH_TIMEOUT=120.0,
+    STORAGES={"bodies": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": sys.argv[1]}}},
+).enable()
+from tests.integration.fetching import reserve_all
+from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.models import Fetch
+
+def fetch_all(urls):
+    request_fetches(urls)
+    give_up_at = time.monotonic() + 150
+    while Fetch.objects.unfinished().exists():
+        assert time.monotonic() < give_up_at, list(Fetch.objects.values_list("state", "error"))
+        if slots := reserve_all():
+            fetcher.run_batch(slots)
+        time.sleep(0.02)
+
+def peak():
+    with open("/proc/self/status") as status:
+        [line] = [line for line in status if line.startswith("VmHWM")]
+    return int(line.split()[1])
+
+fetcher = Fetcher()
+fetch_all(sys.argv[2:3])
+before, began_at = peak(), time.monotonic()
+fetch_all(sys.argv[3:])
+print(json.dumps({"kib": peak() - before, "s": time.monotonic() - began_at}), flush=True)
+fetcher.close(3.0)
+"""
+
+
+@pytest.mark.parametrize("path", [f"/big/{HUGE}", f"/gzipbomb/{HUGE // 1_000_000}"], ids=["plain", "packed"])
+def test_a_huge_body_needs_no_more_memory_than_a_small_one(
+    path: str, running_sites: sites.Sites, start_python: StartPython, tmp_path: Path
+) -> None:
+    """With 16 MiB for all answers, a process grows by less than that. Its file has all bytes."""
+    urls = running_sites.url(0, f"/big/{2 * 2**20}"), running_sites.url(1, path)
+    output, _ = start_python(SCRIPT, tmp_path / "kept", *urls).communicate(timeout=170)
+    told = json.loads(output)
+    print(told)  # noqa: T201  with -s: the measurement
+    assert set(Fetch.objects.values_list("state", "error")) == {(FetchState.DONE, "")}
+    assert max(file.stat().st_size for file in files(tmp_path)) == HUGE
+    assert told["kib"] < 16 * 1024

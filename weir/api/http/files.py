@@ -1,0 +1,36 @@
+"""Files as answers: whole if they are short, and in pieces if they are long, so that no process holds all of one."""
+
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any, BinaryIO, Final
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+PIECE: Final = 2**20  # bytes
+
+
+def body_response(request: HttpRequest, file: BinaryIO, **options: Any) -> HttpResponseBase:  # noqa: ANN401  of an answer
+    """Return the answer with this file, which is closed at its end."""
+    first = file.read(PIECE)
+    if len(first) < PIECE:
+        file.close()
+        return HttpResponse(first, **options)
+    content = _awaited(first, file) if isinstance(request, ASGIRequest) else _pieces(first, file)
+    return StreamingHttpResponse(content, **options)
+
+
+def _pieces(first: bytes, file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        yield first
+        yield from iter(partial(file.read, PIECE), b"")
+
+
+async def _awaited(first: bytes, file: BinaryIO) -> AsyncIterator[bytes]:
+    """Yield the file, which is read in a thread."""
+    with file:
+        yield first
+        while piece := await sync_to_async(file.read)(PIECE):
+            yield piece
