@@ -141,7 +141,7 @@ def seed() -> World:
     ended = {"finished_at": Now(), "attempts": 1}
     Fetch.objects.filter(pk=done.pk).update(state=FetchState.DONE, status_code=200, headers=[["a", "b"]], **ended)
     Fetch.objects.filter(pk=failed.pk).update(state=FetchState.FAILED, error="no answer", **ended)
-    FetchBody.objects.create(fetch_id=done.pk, content=b"<html>")
+    FetchBody.objects.create(fetch_id=done.pk, own=b"<html>")
     soon = timezone.now() + timedelta(hours=1)
     known = {"state": "allowed", "refresh_at": soon, "expires_at": soon}
     site = Site.objects.get(name=HOST)

@@ -96,7 +96,8 @@ class Fetches(SettingsGroup):
     )
     WEIR_FETCH_STORAGE: str = Field(
         default="",
-        description="The storage in `STORAGES` that gets [large bodies](../how-to/keep-bodies.md). Empty: PostgreSQL has all.",
+        description="The storage in `STORAGES` that gets [large bodies](../how-to/keep-bodies.md). Empty: PostgreSQL "
+        "has all.",
     )
     WEIR_FETCH_STORAGE_FROM: Annotated[PositiveCount, Unit("bytes")] = Field(
         default=2**20, description="From this size on, a body goes to the storage."

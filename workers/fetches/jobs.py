@@ -17,7 +17,8 @@ from weir.ratelimit.pacing import Run
 from weir.workers.fetches.held_tokens import LONGEST_ANSWER, HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
-from weir.workers.fetches.spilled import SpilledBody
+from weir.workers.fetches.bodies.spilled import SpilledBody
+from weir.workers.fetches.bodies.storage import StoredFile
 from weir.workers.tracing import correlation
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
@@ -142,7 +143,7 @@ class Job:
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class HeldBytes:
-    """Bytes of a fetcher's memory that one answer holds, and for which it waits (fetcher/http/memory.py)."""
+    """Bytes of a fetcher's memory that one answer holds, and for which it waits (fetcher/room/memory.py)."""
 
     site_id: int
     size: int = 0
@@ -183,11 +184,6 @@ class Answer:
     def all_held(self) -> list[HeldBytes]:
         """Return what the answer holds until it is stored."""
         return [held for held in (self.held, self.spilled_bytes) if held is not None]
-
-    @property
-    def came(self) -> int:
-        """Return how many bytes of the body came."""
-        return len(self.body) + (self.spilled.size if self.spilled else 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,16 +233,6 @@ class Disallowed:
 
 
 Event = Answer | Failure | Snoozed | Disallowed
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredFile:
-    """The body of an answer, in a file of a storage."""
-
-    sha256: bytes
-    size: int
-    storage: str
-    file: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -82,7 +82,7 @@ def _write_fetches(sites: list[Site]) -> tuple[int, int, int]:
         headers=[["content-type", "text/html"], [MARKUP, MARKUP]] + [[LINK, LONG[:1500]]] * 40,
         finished_at=now,
     )
-    FetchBody.objects.create(fetch=done, content=LONG.encode())
+    FetchBody.objects.create(fetch=done, own=LONG.encode())
     queued = Fetch.objects.bulk_create([Fetch(url=url, site=at) for url in (LINK, LONG) for at in sites])
     return queued[0].pk, failed[0].pk, done.pk
 

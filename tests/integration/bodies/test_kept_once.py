@@ -12,7 +12,7 @@ from pytest_django import Settings
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now, waiting_for_nobody
 from tests.integration.fetcher.test_store import done, failed
 from tests.integration.fetching import running
-from weir.workers.fetches.body_keeping import ONCE_FROM
+from weir.workers.fetches.bodies.keeping import ONCE_FROM
 from weir.workers.fetches.fetcher.results.store import store, store_surely
 from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance.bodies import purge_bodies
@@ -46,7 +46,7 @@ def make_old(age: timedelta = timedelta(days=40)) -> None:
 
 
 def test_the_same_body_is_kept_once_however_many_fetches_have_it(in_threads: InThreads) -> None:
-    """Stored by four writers at once, in one statement or in several, beside bodies of their own; each is read whole."""
+    """Stored by four writers at once, in one statement or in several, beside their own; each is read whole."""
     jobs = running(MANY, rate="1000/s")
     other = [os.urandom(ONCE_FROM) for _ in range(4)]
 

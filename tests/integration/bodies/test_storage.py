@@ -22,7 +22,7 @@ from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance.bodies import purge_bodies
 from weir.workers.fetches.models import BodyFile, BodyGone, Fetch, FetchBody, FetchState, KeptBody
-from weir.workers.fetches.spilled import SpilledBody
+from weir.workers.fetches.bodies.spilled import SpilledBody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -75,10 +75,10 @@ def test_large_bodies_are_files_and_the_same_one_is_one_file(
     assert {len(fetch.content or b"") for fetch in large} == {LARGE}
     assert len(least.content or b"") == FROM
     assert FetchBody.objects.get(pk=small.pk).own is not None
-    file = large[0].open_content()
-    assert file is not None
-    with file:
-        assert len(file.read(1_000)) == 1_000
+    opened = large[0].open_content()
+    assert opened is not None
+    with opened:
+        assert len(opened.read(1_000)) == 1_000
 
 
 def test_a_storage_that_fails_fails_this_fetch_and_no_other(
@@ -168,7 +168,7 @@ def test_who_reads_a_body_whose_file_is_lost_is_told_so(
     [fetch] = fetch_all(fetcher, running_sites.url(0, f"/big/{LARGE}"))
     [file] = files(tmp_path)
     file.unlink()
-    with pytest.raises(BodyGone, match=f"The storage 'bodies' has lost the file of the body, weir-bodies/.*{file.name}"):
+    with pytest.raises(BodyGone, match=f"storage 'bodies' has lost the file of the body, weir-bodies/.*{file.name}"):
         _ = fetch.content
     settings.STORAGES = {name: value for name, value in settings.STORAGES.items() if name != "bodies"}
     with pytest.raises(BodyGone, match="in the storage 'bodies', which STORAGES does not have"):
@@ -202,7 +202,7 @@ from django.test import override_settings
 override_settings(
     WEIR_FETCH_ALLOW_NETS=["127.1.0.0/16"], WEIR_FETCH_MAX_MEMORY=16 * 2**20, WEIR_FETCH_MAX_BODY=2**30,
     WEIR_FETCH_STORAGE="bodies", WEIR_FETCH_TIMEOUT=120.0,
-    STORAGES={"bodies": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": sys.argv[1]}}},
+    STORAGES={"bodies": {"BACKEND": "tests.integration.bodies.storages.Failing", "OPTIONS": {"location": sys.argv[1]}}},
 ).enable()
 from tests.integration.fetching import reserve_all
 from weir.workers.fetches.enqueue import request_fetches
@@ -240,7 +240,7 @@ def test_a_huge_body_needs_no_more_memory_than_a_small_one(
     urls = running_sites.url(0, f"/big/{2 * 2**20}"), running_sites.url(1, path)
     output, _ = start_python(SCRIPT, tmp_path / "kept", *urls).communicate(timeout=170)
     told = json.loads(output)
-    print(told)  # noqa: T201  with -s: the measurement
+    print(told)
     assert set(Fetch.objects.values_list("state", "error")) == {(FetchState.DONE, "")}
     assert max(file.stat().st_size for file in files(tmp_path)) == HUGE
     assert told["kib"] < 16 * 1024

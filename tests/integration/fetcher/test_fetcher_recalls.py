@@ -411,4 +411,4 @@ def test_a_revalidation_ends_with_the_body_of_the_last_good_result(page: str, fe
     assert third.unchanged_from_id == first.pk, "of the body itself, not of what refers to it"
     assert fetched(request_fetch(f"{page}/page"), fetcher).status_code == 200
     assert fetched(request_fetch(f"{page}/other", revalidate=True), fetcher).status_code == 200
-    assert FetchBody.objects.filter(fetch=second.pk, content=b"").count() <= 1
+    assert FetchBody.objects.filter(fetch=second.pk, own=b"").count() <= 1

@@ -51,7 +51,7 @@ def done() -> int:
         finished_at=now,
         elapsed_ms=12.3,
     )
-    FetchBody.objects.create(fetch_id=fetch.pk, content=BODY)
+    FetchBody.objects.create(fetch_id=fetch.pk, own=BODY)
     return fetch.pk
 
 

@@ -40,7 +40,7 @@ def ended(
         for _ in range(count)
     )
     if body:
-        FetchBody.objects.bulk_create(FetchBody(fetch=fetch, content=b"x") for fetch in fetches)
+        FetchBody.objects.bulk_create(FetchBody(fetch=fetch, own=b"x") for fetch in fetches)
     return fetches
 
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import for_each
-from weir.workers.fetches.charsets import GUESSED_FROM, charset_of, text_of
+from weir.workers.fetches.bodies.charsets import GUESSED_FROM, charset_of, text_of
 
 HTML = "text/html"
+CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
 KURSK = "Соловьи поют в саду, и вся деревня слушает их до утра. " * 20
 
 
@@ -24,7 +25,7 @@ def with_type(content_type: str) -> list[list[str]]:
         (b"\x80", "text/plain; charset=iso-8859-1", "€"),  # as browsers read that label
         (b"\xe9", 'text/plain; Charset="LATIN1"', "é"),
         (b"<meta charset=koi8-r>\xc1", f"{HTML}; charset=utf-8", "<meta charset=koi8-r>\N{REPLACEMENT CHARACTER}"),
-        (b"<meta charset=koi8-r>\xc1", HTML, "<meta charset=koi8-r>а"),
+        (b"<meta charset=koi8-r>\xc1", HTML, f"<meta charset=koi8-r>{CYRILLIC_A}"),
         (b"<meta http-equiv=content-type content='text/html; charset=cp1251'>\xe0", HTML, None),
         (b"<?xml version='1.0' encoding='iso-8859-5'?><a>\xd0</a>", "application/xml", None),
         (b"<meta charset=utf-16>h\xc3\xa9", HTML, "<meta charset=utf-16>hé"),  # whose ASCII can be read
@@ -45,7 +46,7 @@ def test_text(content: bytes, content_type: str, text: str | None) -> None:
     assert isinstance(found, str)
     assert text is None or found == text
     if content_type == "application/xml" or b"cp1251" in content:
-        assert "а" in found
+        assert CYRILLIC_A in found
 
 
 @for_each("charset", ["cp1251", "koi8-r", "iso-8859-5"])
@@ -54,7 +55,7 @@ def test_russian_is_recognised_without_a_label(charset: str) -> None:
     assert text_of((KURSK * 50).encode(charset), []).startswith(KURSK[:50])
 
 
-@given(st.binary(max_size=300), st.one_of(st.text(max_size=60), st.sampled_from(["text/html", "text/xml; charset=utf-7"])))
+@given(st.binary(max_size=300), st.text(max_size=60) | st.sampled_from(["text/html", "text/xml; charset=utf-7"]))
 def test_no_bytes_and_no_header_raise(content: bytes, content_type: str) -> None:
     """A stranger chose both."""
     text_of(content, with_type(content_type))
@@ -80,4 +81,4 @@ def test_a_guess_takes_a_bounded_time(content: bytes) -> None:
     began = time.thread_time()
     charset_of(content, "")
     assert time.thread_time() - began < 1.0
-    assert GUESSED_FROM < len(content)
+    assert len(content) > GUESSED_FROM

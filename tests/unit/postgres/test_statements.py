@@ -17,7 +17,7 @@ ROOMS_OF_WEIR = ("weir/api", "weir/ops", "weir/postgres", "weir/redis_link")
 ROOTS = ("demo", "notifications", "project", "ratelimit", *ROOMS_OF_WEIR, "workers")
 FILES = [file for root in ROOTS for file in (CHECKOUT / root).rglob("sql/*.sql")]
 # One call of each is work for thousands of rows, or for a page that somebody looks at.
-LONG = {"claim", "dispatch", "fetch_list", "overview", "rollup"}
+LONG = {"claim", "dispatch", "fetch_list", "overview", "rollup", "store"}
 
 
 class Declaration(NamedTuple):

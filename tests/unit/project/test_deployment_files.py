@@ -360,7 +360,7 @@ def test_compose_hands_out_each_variable_where_it_is_read() -> None:
     others = {f"OTEL_{name}" for name in ("EXPORTER_OTLP_HEADERS", "RESOURCE_ATTRIBUTES", "SERVICE_NAME")}
     others |= {"OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"}
     mail = {name for name in read if re.match("EMAIL_|WEIR_MAIL_(?!CONTENT_RETENTION)|DEFAULT_FROM", name)}
-    fetches = {name for name in read if re.match("WEIR_FETCH_(?!RETENTION)|WEIR_OBEY", name)}
+    fetches = {name for name in read if re.match("WEIR_FETCH_(?!(?:BODY_)?RETENTION)|WEIR_OBEY", name)}
 
     assert not [name for name, service in services().items() if "env_file" in service]
     assert known["web"] == (read | others) - {"WEIR_HOME"}

@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 PIECE: Final = 2**20  # bytes
 
 
-def body_response(request: HttpRequest, file: BinaryIO, **options: Any) -> HttpResponseBase:  # noqa: ANN401  of an answer
+def body_response(request: HttpRequest, file: BinaryIO, **options: Any) -> HttpResponseBase:
     """Return the answer with this file, which is closed at its end."""
     first = file.read(PIECE)
     if len(first) < PIECE:

@@ -2,15 +2,16 @@
 
 A KeptBody is deleted with the last fetch that has it:
 1. Whoever deletes the body of a fetch leaves a ReleasedBody (a trigger).
-2. The purge takes these out, and locks their KeptBodies. Those that a store refers to at this moment are left for later.
+2. The purge takes these out, and locks their KeptBodies. Those that a store refers to at this moment are left for
+   later.
 3. A second statement, whose snapshot is newer than the locks, deletes those that no fetch has.
 A store locks the KeptBodies that it refers to, or inserts them (store.sql). So no fetch refers to a deleted one.
 
 The files of KeptBodies that were deleted, and those that were noted and never kept, are BodyFiles: the purge asks their
 storages to delete them, again and again if need be.
 
-While this purge has its turns, bodies are kept once: a version that does not know them, and could not read them, does not
-send it.
+While this purge has its turns, bodies are kept once. A version that does not know them, and could not read them, does
+not send it.
 """
 
 import time
@@ -22,8 +23,8 @@ from django.db import transaction
 from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
-from weir.workers.fetches import storage
-from weir.workers.fetches.body_keeping import body_retention_s
+from weir.workers.fetches.bodies import storage
+from weir.workers.fetches.bodies.keeping import body_retention_s
 
 log = get_logger(__name__)
 

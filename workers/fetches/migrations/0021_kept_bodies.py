@@ -54,9 +54,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "deleted_until",
-                    models.DateTimeField(
-                        help_text="the bodies of fetches that ended before are deleted", null=True
-                    ),
+                    models.DateTimeField(help_text="the bodies of fetches that ended before are deleted", null=True),
                 ),
             ],
             options={"verbose_name_plural": "body keeping"},

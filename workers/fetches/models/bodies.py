@@ -74,10 +74,6 @@ class FetchBody(models.Model):
         with self.open() as file:
             return file.read()
 
-    @content.setter
-    def content(self, content: bytes) -> None:
-        self.own = content
-
     def open(self) -> BinaryIO:
         """Return the body as a file that is open for reading: one in a storage is read in pieces. Raises BodyGone."""
         if self.own is not None:

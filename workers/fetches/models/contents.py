@@ -2,7 +2,7 @@
 
 from typing import Any, BinaryIO
 
-from weir.workers.fetches.charsets import text_of
+from weir.workers.fetches.bodies.charsets import text_of
 from weir.workers.fetches.models.bodies import FetchBody, RequestBody
 
 

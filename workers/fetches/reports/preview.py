@@ -1,13 +1,12 @@
 """Preview: a body that a stranger chose, as text that is harmless to show. Pure."""
 
-import codecs
-import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
+from weir.workers.fetches.bodies.charsets import charset_of, content_type_of, text_of
+
 MOST: Final = 65_536  # bytes that are shown
-DEFAULT: Final = "utf-8"
 KEPT: Final = "\n\t"
 HIDDEN: Final = frozenset(
     {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -15,9 +14,7 @@ HIDDEN: Final = frozenset(
 PICTURES: Final = 0x2400  # Unicode's pictures of the control characters begin here
 DELETE, PICTURE_OF_DELETE, FIRST_PRINTABLE = 0x7F, "\N{SYMBOL FOR DELETE}", 0x20
 BINARY_SHARE: Final = 0.1  # a body in which more than this share of the bytes occurs in no text is binary
-_CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE | re.ASCII)
 _NO_TEXT: Final = bytes(set(range(FIRST_PRINTABLE)) - set(b"\t\n\f\r\x1b"))
-_NOT_OF_SITES: Final = frozenset({"punycode", "unicode_escape", "raw_unicode_escape"})  # Python's own; some are slow
 _WITH_NUL: Final = ("utf-16", "utf-32")  # encodings whose text has NUL bytes
 
 
@@ -35,11 +32,11 @@ class BodyPreview:
 
 def preview(beginning: bytes, size: int, headers: object) -> BodyPreview:
     """Return what can be shown of a body of `size` bytes; `headers` has the headers as they are stored."""
-    content_type = _header(headers, "content-type")
-    charset = _charset(content_type)
+    content_type = content_type_of(headers)
     shown = beginning[:MOST]
+    charset = charset_of(shown, content_type)
     is_binary = _is_binary(shown, charset)
-    text = "" if is_binary else visible(shown.decode(charset, "replace").replace("\r\n", "\n"))
+    text = "" if is_binary else visible(text_of(shown, headers).replace("\r\n", "\n"))
     return BodyPreview(
         text=text,
         size=size,
@@ -62,25 +59,6 @@ def _visible(character: str) -> str:
     if code < FIRST_PRINTABLE:
         return chr(PICTURES + code)
     return PICTURE_OF_DELETE if code == DELETE else f"\\u{{{code:x}}}"
-
-
-def _header(stored: object, name: str) -> str:
-    for pair in stored if isinstance(stored, list) else ():
-        match pair:
-            case [str(key), str(value)] if key.lower() == name:
-                return value
-    return ""
-
-
-def _charset(content_type: str) -> str:
-    """Return the charset that the site names, if it is an encoding of text; otherwise UTF-8."""
-    found = _CHARSET.search(content_type)
-    try:
-        charset = codecs.lookup(found[1]).name if found else DEFAULT
-        b"x".decode(charset, "replace")  # refuses encodings that are not for text
-    except (LookupError, ValueError):
-        return DEFAULT
-    return DEFAULT if charset in _NOT_OF_SITES else charset
 
 
 def _is_binary(shown: bytes, charset: str) -> bool:

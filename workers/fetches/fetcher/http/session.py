@@ -33,7 +33,7 @@ from weir.workers.fetches.fetcher.http.faults import (
 from weir.workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from weir.workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
 from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
-from weir.workers.fetches.fetcher.http.spilling import BodyNotSpilled
+from weir.workers.fetches.fetcher.room.spilling import BodyNotSpilled
 from weir.workers.fetches.fetcher.in_flight import HeldJob
 from weir.workers.fetches.fetcher.networks import network_of
 from weir.workers.fetches.fetcher.refusals.asked import Headers
@@ -97,7 +97,7 @@ class Session:
     def close(self) -> None:
         """Close the connections that wait in the pool, and begin no more look-ups."""
         self._pool.close()
-        self._shared.disk.threads.shutdown(wait=False)
+        self._shared.disk.close()
         self._connector.close()
 
     def is_paused(self) -> bool:
@@ -110,8 +110,7 @@ class Session:
 
     def free(self, all_held: list[HeldBytes]) -> None:
         """Free these bytes, because the answers that held them are stored. On the loop's thread only."""
-        self._shared.memory.free(held for held in all_held if not held.is_on_disk)
-        self._shared.disk.room.free(held for held in all_held if held.is_on_disk)
+        self._shared.memory.free(self._shared.disk.freed(all_held))
 
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which the attempt ends."""
@@ -206,14 +205,14 @@ class Session:
         self._answered(attempt.job, reader.status_code, attempt.headers_of(reader))
         if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt, connection):
             return attempt.as_spared()
-        if isinstance(cut, BodyNotSpilled):  # of no other fetch's concern
-            return attempt.as_failure(str(cut))
         if cut is not None:
             return await self._cut(attempt, reader, cut)
         return attempt.as_answer(reader, Flaw.TOO_LARGE if reader.is_too_large else Flaw.NONE)
 
     async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
         """Return the event of an answer whose body is not whole; if that is our fault, as if no answer had come."""
+        if isinstance(error, BodyNotSpilled):  # no other fetch is concerned
+            return attempt.as_failure(str(error))
         if isinstance(error, AnswerTooLarge):
             return attempt.as_answer(reader, Flaw.TOO_LARGE, str(error))
         event = await self._failure(attempt, error)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from weir.workers.fetches.body_keeping import ONCE_FROM
+from weir.workers.fetches.bodies.keeping import ONCE_FROM
 from weir.workers.fetches.jobs import FetchOutcome
 
 

@@ -2,14 +2,15 @@
 
 For each answer, one after the other in each thread,
 1. the content is decompressed into a temporary file, and hashed (large.py);
-2. it is judged, as the writer does it (outcomes.py). An outcome without a body, or with a small one, goes back as it is.
+2. it is judged, as the writer does it (outcomes.py). An outcome without a body, or with a small one, goes back as it
+   is.
 3. The lease is prolonged, and the name of the file noted (sql/hold_for_storing.sql). A body that is kept in a file
    already is not written again.
 4. The storage writes the file, which is kept from then on (sql/keep_file.sql). If it raises an error, this fetch is
    tried again, or fails; no other is concerned. The same body is written by one thread at a time.
 
 The outcome goes back to the writer, which stores it with the others. The bytes that came count until then
-(http/memory.py, http/spilling.py), so a slow storage slows large answers down, and nothing else.
+(room/memory.py, room/spilling.py), so a slow storage slows large answers down, and nothing else.
 """
 
 import time
@@ -25,12 +26,13 @@ from django.db import Error, connection
 from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
-from weir.workers.fetches import storage
+from weir.workers.fetches.bodies import storage
+from weir.workers.fetches.bodies.storage import StoredFile
 from weir.workers.fetches.fetcher.results.contents import is_bodiless
 from weir.workers.fetches.fetcher.results.decoding import Decoded
 from weir.workers.fetches.fetcher.results.large import LargeContent, large_content
 from weir.workers.fetches.fetcher.results.outcomes import unjudged, unstored
-from weir.workers.fetches.jobs import Answer, Event, FetchOutcome, StoredFile
+from weir.workers.fetches.jobs import Answer, Event, FetchOutcome
 
 log = get_logger(__name__)
 
@@ -122,9 +124,7 @@ class Keeper:
 
     def _outcome_of(self, answer: Answer) -> FetchOutcome:
         try:
-            with large_content(
-                answer, answer.job.most_body, keep=settings.WEIR_FETCH_KEEP_INCOMPLETE
-            ) as content:
+            with large_content(answer, answer.job.most_body, keep=settings.WEIR_FETCH_KEEP_INCOMPLETE) as content:
                 outcome = self._judge(answer, content.found)
                 return outcome if outcome.content is None else self._stored(answer, outcome, content)
         except (StorageFailed, Error, OSError) as error:  # the storage, the database or the disk
@@ -198,4 +198,4 @@ def is_large(event: Event) -> bool:
     from_size = stored_from(event)
     if not isinstance(event, Answer) or from_size is None or is_bodiless(event):
         return isinstance(event, Answer) and event.spilled is not None
-    return event.spilled is not None or event.came >= from_size
+    return event.spilled is not None or len(event.body) >= from_size

@@ -81,7 +81,7 @@ def large_content(answer: Answer, max_body: int, *, keep: bool) -> Iterator[Larg
         came = answer.spilled.whole(answer.body) if answer.spilled else BytesIO(answer.body)
         names = [] if is_bodiless(answer) else codings_of(answer)
         found, file = Decoded(content=b""), came
-        if not names and answer.came > max_body:
+        if not names and file.seek(0, 2) > max_body:
             found = explained(replace(found, flaw=Flaw.TOO_LARGE), [], max_body)
         elif names and (keep or answer.flaw is Flaw.NONE):
             found, file = _undone(came, names, max_body, is_whole=answer.flaw is Flaw.NONE, files=files)
@@ -108,7 +108,7 @@ def _undone(
         return replace(found, flaw=Flaw.BROKEN, reason=f"the body is encoded {len(known)} times over"), file
     for depth, name in enumerate(reversed(known)):
         most = max_body if depth == len(known) - 1 else max_body + PIECE
-        content = files.enter_context(TemporaryFile(prefix="weir-body-"))
+        content = files.enter_context(TemporaryFile(prefix="weir-body-"))  # noqa: SIM115  `files` closes it
         flaw, reason = Layer(name, most, work, PartsFile(content)).undo(
             PackedFile(file), is_whole=is_whole and found.flaw is Flaw.NONE
         )

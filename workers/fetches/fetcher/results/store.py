@@ -24,9 +24,9 @@ from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
 from weir.ratelimit.slots import note_answers, unreserve
 from weir.workers.fetches import backlog
 from weir.workers.fetches.access_tokens import tokens as access_tokens
+from weir.workers.fetches.bodies.keeping import KEEPING_S
 from weir.workers.fetches.fetcher.parts import take_turn
 from weir.workers.fetches.fetcher.results.bodies import columns_of_bodies
-from weir.workers.fetches.body_keeping import KEEPING_S
 from weir.workers.fetches.jobs import STORING, FetchOutcome
 from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done.calls import Ended, call_on_done

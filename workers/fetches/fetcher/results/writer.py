@@ -10,8 +10,8 @@ In each turn,
    fetches are not blamed (outcomes.lost). If more suspects come than can be read one by one, the fetches of some go
    back to the queue before their leases are over, and their answers are not read.
 
-Large bodies go to a storage, if there is one: that may take long, so other threads bring them there (keeper.py), and give
-their outcomes back as events.
+Large bodies go to a storage, if there is one. That may take long, so other threads bring them there (keeper.py), and
+give their outcomes back as events.
 
 A fetcher that stops leaves the writer some time. The fetches of answers that are still not read then go back to the
 queue: otherwise they would be lost with the process, as if it had died of them.

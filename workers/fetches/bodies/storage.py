@@ -1,5 +1,6 @@
 """The storage of large bodies: one of Django's (STORAGES), or none. Its files have names that nobody else chooses."""
 
+from dataclasses import dataclass
 from typing import IO
 from uuid import uuid4
 
@@ -9,6 +10,16 @@ from django.core.files.storage import storages
 from weir.conf import settings
 
 FOLDER = "weir-bodies"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredFile:
+    """The body of an answer, in a file of a storage."""
+
+    sha256: bytes
+    size: int
+    storage: str
+    file: str
 
 
 def new_name(sha256: bytes) -> str:

@@ -1,17 +1,20 @@
 """Spilled bodies: the beginning of a large body, in a temporary file, which the system removes with its process."""
 
 from concurrent.futures import Future
+from dataclasses import dataclass
 from hashlib import sha256
 from tempfile import TemporaryFile
 from typing import IO
 
 
+@dataclass(eq=False)
 class SpilledBody:
     """What came of a large body, encoded as on the wire. One thread at a time may write, read or close it."""
 
-    def __init__(self) -> None:
-        self.size = 0  # bytes, those that are being written among them
-        self.writing: Future[None] | None = None  # the last write
+    size: int = 0  # bytes, those that are being written among them
+    writing: Future[None] | None = None  # the last write
+
+    def __post_init__(self) -> None:
         self._file: IO[bytes] | None = None
         self._digest = sha256()
 

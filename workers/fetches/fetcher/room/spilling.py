@@ -7,15 +7,15 @@ on the loop's thread.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from weir.conf import settings
-from weir.workers.fetches.fetcher.http.memory import Memory
+from weir.workers.fetches.fetcher.room.memory import Memory
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.jobs import HeldBytes, Job
-from weir.workers.fetches.spilled import SpilledBody
+from weir.workers.fetches.bodies.spilled import SpilledBody
 
 PIECE: Final = 2**18  # bytes that go to the disk together
 TIMES: Final = 4  # as many bytes may be on the disk as WEIR_FETCH_MAX_MEMORY times this
@@ -32,6 +32,16 @@ class Disk:
     def __init__(self) -> None:
         self.room = Memory(times=TIMES)
         self.threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="spill")
+
+    def freed(self, all_held: Iterable[HeldBytes]) -> list[HeldBytes]:
+        """Give back the bytes on the disk among these, and return the others, which are in memory."""
+        held = list(all_held)
+        self.room.free(each for each in held if each.is_on_disk)
+        return [each for each in held if not each.is_on_disk]
+
+    def close(self) -> None:
+        """Begin no more threads."""
+        self.threads.shutdown(wait=False)
 
 
 class Spilling:

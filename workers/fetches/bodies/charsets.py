@@ -18,10 +18,14 @@ from w3lib.encoding import (
 )
 
 GUESSED_FROM: Final = 16_384  # bytes: more make a guess slower, and hardly better
+FEWEST: Final = 24  # bytes beyond ASCII: from fewer, a guess is mostly wrong
 LIKELIEST: Final = "cp1252"  # browsers' own, of what is neither declared nor UTF-8
 UTF_8: Final = "utf-8"
+_ASCII: Final = bytes(range(128))
 # Python's own codecs, which are no charsets, or slow.
-_NOT_OF_SITES: Final = frozenset({"idna", "mbcs", "oem", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"})
+_NOT_OF_SITES: Final = frozenset(
+    {"idna", "mbcs", "oem", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
+)
 
 
 def text_of(content: bytes, headers: object) -> str:
@@ -60,7 +64,7 @@ def _known(label: str | None) -> str | None:
         b"x".decode(charset, "replace")  # refuses encodings that are not for text
     except (LookupError, ValueError):
         return None
-    return None if charset in _NOT_OF_SITES else charset
+    return None if charset.replace("-", "_") in _NOT_OF_SITES else charset
 
 
 def _is_utf_8(content: bytes) -> bool:
@@ -72,6 +76,8 @@ def _is_utf_8(content: bytes) -> bool:
 
 
 def _guessed(beginning: bytes) -> str:
+    if len(beginning.translate(None, _ASCII)) < FEWEST:
+        return LIKELIEST
     from charset_normalizer import from_bytes  # noqa: PLC0415  seldom needed, and it takes four times as long as w3lib
 
     best = from_bytes(beginning).best()
