@@ -15,7 +15,7 @@ from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.robots.user_agent import has_contact
 
 SIGN = "docs/how-to/sign-requests.md says how to make and name keys."
-BODIES = "docs/how-to/keep-bodies.md has an example."
+BODIES = "docs/how-to/keep-bodies.md says what it is for."
 SERVED = {"default", "staticfiles"}  # Django's own, whose files most projects serve
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 

@@ -52,7 +52,6 @@ NOT_RUN = [
     NotRun(QUICKSTART, "make demo", DEMO),
     NotRun("docs/how-to/resolve-unknown.md", "grep 'order.shipped-4711-' /var/log/mail.log", GREP),
     NotRun("docs/how-to/resolve-unknown.md", "grep '4Xk2qW1z9z' /var/log/mail.log", GREP),
-    NotRun("docs/how-to/keep-bodies.md", "STORAGES = {", "These are the settings of the reader's own project."),
     NotRun(REAL, "DATABASE_URL=postgresql://weir:PASSWORD@db.example.com:5432/weir", "These are the reader's servers."),
     NotRun(REAL, "WEIR_TLS_PROXIES=10.0.0.5", "There is no proxy; test_tls_proxy.py has one."),
     NotRun(REAL, "location / {", "There is no nginx."),

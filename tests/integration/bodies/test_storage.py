@@ -17,12 +17,12 @@ from tests.integration.bodies import storages
 from tests.integration.conftest import Eventually, StartPython, database_now
 from tests.integration.fetching import fetch_until, fetched, reserve_all
 from weir.ratelimit import site_settings
+from weir.workers.fetches.bodies.spilled import SpilledBody
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance.bodies import purge_bodies
 from weir.workers.fetches.models import BodyFile, BodyGone, Fetch, FetchBody, FetchState, KeptBody
-from weir.workers.fetches.bodies.spilled import SpilledBody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

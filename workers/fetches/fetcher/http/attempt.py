@@ -21,12 +21,12 @@ from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
 from weir.workers.fetches.fetcher.http.heads import Request
 from weir.workers.fetches.fetcher.http.masking import Headers, Secrets, masked, masked_text
-from weir.workers.fetches.fetcher.room.memory import AnswerMemory, Memory
 from weir.workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from weir.workers.fetches.fetcher.http.reachability import Reachability
-from weir.workers.fetches.fetcher.room.spilling import Disk, Spilling
 from weir.workers.fetches.fetcher.http.unanswered import Unanswered
 from weir.workers.fetches.fetcher.in_flight import HeldJob, Stage
+from weir.workers.fetches.fetcher.room.memory import AnswerMemory, Memory
+from weir.workers.fetches.fetcher.room.spilling import Disk, Spilling
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.fetcher.wire.connection import HttpConnection
 from weir.workers.fetches.jobs import Answer, Failure, Flaw, Job, Snoozed, longest_answer_s

@@ -33,11 +33,11 @@ from weir.workers.fetches.fetcher.http.faults import (
 from weir.workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from weir.workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
 from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
-from weir.workers.fetches.fetcher.room.spilling import BodyNotSpilled
 from weir.workers.fetches.fetcher.in_flight import HeldJob
 from weir.workers.fetches.fetcher.networks import network_of
 from weir.workers.fetches.fetcher.refusals.asked import Headers
 from weir.workers.fetches.fetcher.remembered import Remembered
+from weir.workers.fetches.fetcher.room.spilling import BodyNotSpilled
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
 from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, ConnectionEnded, HttpConnection
 from weir.workers.fetches.fetcher.wire.pool import Pool

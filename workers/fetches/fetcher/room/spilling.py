@@ -12,10 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from weir.conf import settings
+from weir.workers.fetches.bodies.spilled import SpilledBody
 from weir.workers.fetches.fetcher.room.memory import Memory
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.jobs import HeldBytes, Job
-from weir.workers.fetches.bodies.spilled import SpilledBody
 
 PIECE: Final = 2**18  # bytes that go to the disk together
 TIMES: Final = 4  # as many bytes may be on the disk as WEIR_FETCH_MAX_MEMORY times this
