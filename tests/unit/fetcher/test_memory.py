@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from weir.workers.fetches.fetcher.http import memory
+from weir.workers.fetches.fetcher.room import memory
 from weir.workers.fetches.fetcher.room.memory import FULL_FROM, AnswerMemory, Memory
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader
 from weir.workers.fetches.jobs import HeldBytes
