@@ -11,9 +11,11 @@ from pytest_django import Settings
 
 from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now, waiting_for_nobody
 from tests.integration.fetcher.test_store import done, failed
-from tests.integration.fetching import running
+from tests.integration.fetching import SITE, running
+from weir.ratelimit.models import Site
 from weir.workers.fetches.bodies.keeping import ONCE_FROM
 from weir.workers.fetches.fetcher.results.store import store, store_surely
+from weir.workers.fetches.jobs import FetchOutcome
 from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance.bodies import purge_bodies
 from weir.workers.fetches.maintenance.purge import purge
@@ -47,14 +49,28 @@ def make_old(age: timedelta = timedelta(days=40)) -> None:
 
 def test_the_same_body_is_kept_once_however_many_fetches_have_it(in_threads: InThreads) -> None:
     """Stored by four writers at once, in one statement or in several, beside their own; each is read whole."""
-    jobs = running(MANY, rate="1000/s")
+    site = Site.objects.create(name=SITE, interval=timedelta(seconds=1))
+    until = database_now() + timedelta(hours=1)
+    held = Fetch.objects.bulk_create(
+        Fetch(url="u", site=site, state=FetchState.RUNNING, slot_id=number, lease_until=until)
+        for number in range(1, MANY + 1)
+    )
     other = [os.urandom(ONCE_FROM) for _ in range(4)]
 
     def store_some(number: int) -> None:
-        mine = jobs[number::4]
+        mine = held[number::4]
+        outcomes = [
+            FetchOutcome(
+                fetch_id=fetch.pk,
+                slot_id=fetch.slot_id or 0,
+                state=FetchState.DONE,
+                status_code=200,
+                content=other[number] if place == 7 else PAGE,
+            )
+            for place, fetch in enumerate(mine)
+        ]
         for first in range(0, len(mine), 50):
-            store_surely([done(job, content=PAGE) for job in mine[first : first + 49]])
-            store_surely([done(job, content=other[number]) for job in mine[first + 49 : first + 50]])
+            store_surely(outcomes[first : first + 50])
 
     in_threads(4, store_some)
     assert Fetch.objects.filter(state=FetchState.DONE).count() == MANY

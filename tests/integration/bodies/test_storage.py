@@ -14,8 +14,8 @@ from pytest_django import Settings
 
 from demo.fakes import sites
 from tests.integration.bodies import storages
-from tests.integration.conftest import Eventually, StartPython, database_now
-from tests.integration.fetching import fetch_until, fetched, reserve_all
+from tests.integration.conftest import StartPython, database_now
+from tests.integration.fetching import fetch_until, fetched
 from weir.ratelimit import site_settings
 from weir.workers.fetches.bodies.spilled import SpilledBody
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
@@ -176,7 +176,7 @@ def test_who_reads_a_body_whose_file_is_lost_is_told_so(
 
 
 def test_a_fetcher_that_stops_gives_back_what_its_storage_has_not_taken(
-    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for no storage: no attempt counts, and the fetch is not lost with the process."""
     taken, go_on = threading.Event(), threading.Event()
@@ -188,8 +188,7 @@ def test_a_fetcher_that_stops_gives_back_what_its_storage_has_not_taken(
 
     monkeypatch.setattr(storages.Failing, "_save", hang)
     fetch = request_fetch(running_sites.url(0, f"/big/{LARGE}"))
-    fetcher.run_batch(reserve_all())
-    eventually(taken.is_set, "the storage to be asked")
+    fetch_until(fetcher, taken.is_set, "the storage to be asked")
     fetcher.close(0.5)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.attempts) == (FetchState.QUEUED, 0)
