@@ -1,6 +1,7 @@
 """What answers have besides their bodies, how long they are kept, and what pages there are."""
 
 import json
+import os
 import re
 from datetime import timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from pytest_django import Settings
 from tests.programs import HOST, USER, Program, World, token
 from weir.api import idempotency
 from weir.api.http import problems
+from weir.api.http.files import PIECE
 from weir.api.models import KeptAnswer
 from weir.notifications import inbox
 from weir.ratelimit import site_settings
@@ -23,7 +25,7 @@ from weir.ratelimit.models import Site
 from weir.redis_link.calls import RedisUnreachable
 from weir.workers.audit.models import Entry
 from weir.workers.fetches import strays
-from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import Fetch, FetchBody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OTHER = 8
@@ -195,6 +197,20 @@ def test_a_body_is_given_as_a_file_of_bytes(program: Program, world: World) -> N
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Content-Disposition"].startswith("attachment")
     assert answer.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
+def test_a_large_body_is_given_in_pieces_and_a_deleted_one_is_told(program: Program, world: World) -> None:
+    """No process holds all of a large one."""
+    large = os.urandom(2 * PIECE + 7)
+    FetchBody.objects.filter(pk=world.done).update(own=large)
+    answer = program.call("GET", f"/fetches/{world.done}/body")
+    assert answer.streaming
+    assert b"".join(answer.streaming_content) == large
+    FetchBody.objects.filter(pk=world.done).update(own=None)
+    refused = program.call("GET", f"/fetches/{world.done}/body")
+    assert refused.status_code == 404
+    assert "WEIR_FETCH_BODY_RETENTION" in refused.json()["detail"]
+    assert program.call("GET", f"/fetches/{world.done}").json()["body_is_deleted"] is True
 
 
 def test_a_cookie_opens_nothing_and_none_is_set(program: Program, admin_client: Client) -> None:

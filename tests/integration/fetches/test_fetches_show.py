@@ -16,7 +16,7 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.jobs import Answer
-from weir.workers.fetches.models import Fetch, FetchBody, FetchState
+from weir.workers.fetches.models import Fetch, FetchBody, FetchState, KeptBody
 from weir.workers.fetches.on_done import unknown
 from weir.workers.fetches.reports.fetch_filters import Filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
@@ -78,6 +78,20 @@ def test_everything_about_one_fetch_for_machines(done: int) -> None:
     assert of["headers"][1] == ["X-Evil", "\x1b[31m"]
     assert (of["body_bytes"], of["is_robots"], of["on_done"], of["unchanged_from"]) == (256, False, None, None)
     assert of["finished_at"].endswith("+00:00")
+
+
+def test_where_a_body_is_that_its_row_does_not_have_is_shown(done: int) -> None:
+    """In a storage, or deleted; the bytes of a shared one are written as before."""
+    kept = KeptBody.objects.create(sha256=b"h" * 32, content=BODY, size=len(BODY))
+    FetchBody.objects.filter(pk=done).update(own=None, sha256=kept.pk)
+    assert "256 bytes: --body writes them" in told(done)
+    KeptBody.objects.update(content=None, size=10**9, storage="bodies", file="a")
+    assert "1,000,000,000 bytes in the storage bodies: --body writes them" in told(done)
+    FetchBody.objects.filter(pk=done).update(sha256=None)
+    assert "deleted before the fetch (WEIR_FETCH_BODY_RETENTION)" in told(done)
+    assert json.loads(told(done, "--json"))["body_is_deleted"] is True
+    with pytest.raises(CommandError, match="WEIR_FETCH_BODY_RETENTION"):
+        told(done, "--body")
 
 
 def test_why_a_body_is_not_whole_is_shown(done: int) -> None:

@@ -55,6 +55,8 @@ REASONS = {
     "more than 10 redirects, the last to https://a.example/": "redirect",
     "redirected to 'gaierror: ; WEIR_FETCH_ALLOW_NETS ': the URL has no host": "redirect",
     "unexpected: KeyError: 'gaierror: '": "internal",
+    "unexpected: the storage did not take the body: OSError (attempt 5 of 5)": "internal",
+    "unexpected: the disk did not take the body: OSError (attempt 5 of 5)": "internal",
     "the answer could not be judged: ValueError": "internal",
     "the database refused the result: DataError": "internal",
     "the secret SHOP is not known to this process: set WEIR_SECRET_SHOP": "internal",

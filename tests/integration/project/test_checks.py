@@ -326,3 +326,13 @@ def test_requests_that_cannot_be_signed_are_told(settings: Settings) -> None:
         ["weir.E030"],
         ["weir.E030"],
     ]
+
+
+def test_a_storage_that_is_none_or_that_may_be_public_is_told(settings: Settings) -> None:
+    """Bodies are a stranger's; the project's own storages are there to be served."""
+    told = {}
+    for alias in ("", "bodies", "lost", "default", "staticfiles"):
+        settings.STORAGES = {**settings.STORAGES, "bodies": settings.STORAGES["default"]}
+        settings.WEIR_FETCH_STORAGE = alias
+        told[alias] = [str(message.id) for message in weir_messages()]
+    assert told == {"": [], "bodies": [], "lost": ["weir.E038"], "default": ["weir.W039"], "staticfiles": ["weir.W039"]}

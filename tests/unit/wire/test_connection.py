@@ -249,6 +249,24 @@ def test_its_state_follows_what_has_come_of_the_answer() -> None:
     run(act)
 
 
+def test_reads_that_bring_much_are_not_slowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many a large body takes: the kernel would let 6 MB a second through."""
+    monkeypatch.setattr(channel, "MANY_READS", 10)
+    monkeypatch.setattr(channel, "GATHERING_S", 3_600.0)
+    size = 2**23
+
+    async def act(connection: HttpConnection, site: socket.socket) -> None:
+        reader = request(connection, Unbounded(), size)
+        reading = asyncio.ensure_future(connection.answer())
+        await asyncio.get_running_loop().sock_sendall(
+            site, b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size)
+        )
+        await reading
+        assert len(reader.body) == size
+
+    run(act)
+
+
 def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site that writes byte by byte costs a bounded number of turns of the loop a second."""
     monkeypatch.setattr(channel, "MANY_READS", 10)
