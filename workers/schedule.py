@@ -142,6 +142,14 @@ SCHEDULE: Final = (
         queue="weir.maintenance",
     ),
     ScheduleEntry(
+        name="weir: keep events",
+        task=task_names.KEEP_EVENTS,
+        every=timedelta(minutes=1),
+        app="weir.workers.events",
+        queue="weir.maintenance",
+        is_new=True,
+    ),
+    ScheduleEntry(
         name="weir: purge API answers",
         task=task_names.PURGE_API,
         every=timedelta(hours=1),

@@ -23,6 +23,7 @@ SEND_EMAILS = "weir.mail.send_emails"
 PURGE_EMAILS = "weir.mail.purge"
 ROLL_UP = "weir.history.rollup"
 PURGE_AUDIT = "weir.audit.purge"
+KEEP_EVENTS = "weir.events.keep"
 PURGE_API = "weir.api.purge"
 TELL_OPERATORS = "weir.overview.tell_operators"
 HEARTBEAT = "weir.heartbeat"
@@ -46,6 +47,7 @@ TICKS = frozenset(
         PURGE_EMAILS,
         ROLL_UP,
         PURGE_AUDIT,
+        KEEP_EVENTS,
         PURGE_API,
         TELL_OPERATORS,
     }

@@ -176,6 +176,10 @@ class Retention(SettingsGroup):
         default=365 * DAY_S,
         description="The audit trail (a year; at least 30 days).",
     )
+    WEIR_EVENT_RETENTION: Seconds = Field(
+        default=0.0,
+        description="[Events](../how-to/learn-of-ends.md): 7 days are `604800`. 0 = none are kept.",
+    )
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(default=30 * DAY_S, description="Results, after their end (30 days).")
     WEIR_FETCH_BODY_RETENTION: Seconds = Field(
         default=0.0,

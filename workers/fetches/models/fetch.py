@@ -9,6 +9,7 @@ from django.db.models.functions import MD5, Collate, Left, Now
 from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.ratelimit.models import Site
 from weir.workers import task_names
+from weir.workers.events.models import LONGEST_REFERENCE
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
 from weir.workers.fetches.models.contents import HasBodies
@@ -125,6 +126,12 @@ class Fetch(HasBodies, Traced):
         db_index=False,
         related_name="fetches",
         help_text="in which it is counted",
+    )
+    reference = models.CharField(  # noqa: DJ001  NULL is not in weir_fetch_reference
+        max_length=LONGEST_REFERENCE,
+        null=True,
+        blank=True,
+        help_text="the caller's own name for it; not unique",
     )
     share = models.CharField(  # noqa: DJ001  NULL is not in weir_fetch_shares
         max_length=LONGEST_SHARE,
@@ -269,6 +276,8 @@ class Fetch(HasBodies, Traced):
             ),
             # Cancelling and retrying a batch, its page, and the list of its fetches, state by state.
             models.Index(fields=["batch", "state", "id"], condition=Q(batch__isnull=False), name="weir_fetch_of_batch"),
+            # Fetch list: those of a reference, the newest first.
+            models.Index(fields=["reference", "id"], condition=Q(reference__isnull=False), name="weir_fetch_reference"),
         ]
 
     def __str__(self) -> str:

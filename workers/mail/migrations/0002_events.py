@@ -1,0 +1,28 @@
+"""The trigger that writes an event for each end of an e-mail, whoever ends it, while events are kept."""
+
+from django.db import migrations
+
+# An end is a change to a state that is neither waiting nor on its way. Most statements change one e-mail.
+ENDED = """
+    CREATE FUNCTION weir_mail_tell_ended() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM 1 FROM weir_events_eventlog;
+        IF FOUND THEN
+            PERFORM weir_events_add(
+                'email', ARRAY[NEW.id], ARRAY[NEW.state::text], ARRAY[NEW.kind::text], ARRAY[NEW.key::text],
+                ARRAY[coalesce(NEW.ended_at, clock_timestamp())]
+            );
+        END IF;
+        RETURN NULL;
+    END
+    $$;
+    CREATE TRIGGER weir_mail_ended AFTER UPDATE ON weir_mail_email
+    FOR EACH ROW WHEN (NEW.state <> OLD.state AND NEW.state NOT IN ('pending', 'claimed', 'sending'))
+    EXECUTE FUNCTION weir_mail_tell_ended()
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("weir_mail", "0001_initial"), ("weir_events", "0001_initial")]
+
+    operations = [migrations.RunSQL(ENDED, "DROP FUNCTION weir_mail_tell_ended CASCADE")]
