@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from weir.conf.texts.rates import parse_duration
+from weir.conf.texts.references import usable_reference
 from weir.conf.texts.request_headers import parse_header
 from weir.conf.texts.request_query import parse_parameter
 from weir.conf.texts.share_weights import parse_weight, usable_share
@@ -85,6 +86,14 @@ def share(text: str) -> str | None:
     """Return the name of a share such as 'tenant-7'."""
     try:
         return usable_share(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def reference(text: str) -> str | None:
+    """Return a reference such as 'page-42'."""
+    try:
+        return usable_reference(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -5,7 +5,8 @@ from typing import ClassVar, Final
 from django.db import models
 from django.db.models.functions import Now
 
-LONGEST_REFERENCE: Final = 200  # characters
+from weir.conf.texts.references import LONGEST_REFERENCE
+
 LONGEST_KIND: Final = 100  # characters, as of an e-mail's kind
 
 

@@ -63,6 +63,7 @@ def dedupe_key(
     request: str = "",
     batch: str | None = None,
     share: str | None = None,
+    reference: str | None = None,
 ) -> UUID:
     """Return the dedupe key of a fetch: the same for the same URL as sent, and all else that is given.
 
@@ -70,7 +71,8 @@ def dedupe_key(
     """
     given = sorted(f"{name.lower()}: {value}" for name, value in (headers or {}).items())
     # An empty line, which no other text has: a share or a batch is not taken for a part of the request.
-    more = [f"\n{name} {value}" for name, value in (("share", share), ("batch", batch)) if value]
+    named = (("share", share), ("batch", batch), ("reference", reference))
+    more = [f"\n{name} {value}" for name, value in named if value]
     parts = [on_done, str(revalidate), url, *given, *([request] if request else ()), *more]
     text = "\n".join(parts)  # none has a line break but those
     return UUID(bytes=sha256(text.encode()).digest()[:16])

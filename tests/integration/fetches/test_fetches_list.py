@@ -135,6 +135,7 @@ def test_the_list_for_machines_has_all_fields(five: list[int]) -> None:
         "incomplete": "",
         "site": "a.example",
         "share": None,
+        "reference": None,
         "attempts": 0,
         "max_attempts": 5,
         "started_at": None,

@@ -197,7 +197,12 @@ def _batch(request: HttpRequest, wanted: NewFetches) -> str | None:
 
 def _accepted(fetch: Fetch) -> AcceptedFetch:
     return AcceptedFetch.model_construct(
-        id=fetch.pk, url=fetch.url, state=fetch.state, error=fetch.error, created_at=fetch.created_at
+        id=fetch.pk,
+        url=fetch.url,
+        state=fetch.state,
+        error=fetch.error,
+        reference=fetch.reference or "",
+        created_at=fetch.created_at,
     )
 
 

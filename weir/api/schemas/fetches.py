@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Digits, Flag, Host, Moment, Next, Text, Why
+from weir.conf.texts.references import LONGEST_REFERENCE
 from weir.conf.texts.request_headers import MOST_HEADERS
 from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
@@ -26,6 +27,7 @@ RequestHeaders = Annotated[
     Field(max_length=MOST_HEADERS, description="headers of the requests, by name; they name no secrets"),
 ]
 
+Reference = Annotated[Text, Field(max_length=LONGEST_REFERENCE)]
 BatchName = Annotated[Text, Field(max_length=LONGEST_BATCH_NAME)]
 Incomplete = Annotated[str, Field(description="why the body is not whole, or not what its headers say")]
 
@@ -62,6 +64,10 @@ class NewFetches(Body):
     share: Annotated[
         Text | None, Field(max_length=LONGEST_SHARE, description="whose they are: the shares of a site take turns")
     ] = None
+    reference: Annotated[
+        Reference | list[Reference] | None,
+        Field(description="what you call them: a text for all, or one for each URL; lists and events have it"),
+    ] = None
 
 
 class AcceptedFetch(Answer):
@@ -71,6 +77,7 @@ class AcceptedFetch(Answer):
     url: str
     state: FetchState
     error: str
+    reference: str
     created_at: datetime
 
 
@@ -96,6 +103,7 @@ class ListedFetch(Answer):
     priority: int
     is_robots: bool
     share: str
+    reference: str
     not_before: datetime
     created_at: datetime
     started_at: datetime | None
@@ -124,6 +132,7 @@ class FetchQuery(Body):
     until: Annotated[str, Field(max_length=50, description="ended until, written as `since`")] = ""
     batch: Annotated[str, Field(max_length=LONGEST_BATCH_NAME, description="the whole name of their batch")] = ""
     share: Annotated[str, Field(max_length=LONGEST_SHARE)] = ""
+    reference: Annotated[str, Field(max_length=LONGEST_REFERENCE)] = ""
 
 
 class FetchListQuery(FetchQuery):
@@ -158,6 +167,7 @@ class FetchDetails(Answer):
     site: str
     priority: int
     share: str
+    reference: str
     attempts: int
     max_attempts: int
     status_code: int | None
@@ -215,6 +225,7 @@ class RetryFilter(Body):
     until: Annotated[Text, Field(max_length=50)] = ""
     batch: BatchName = ""
     share: Annotated[Text, Field(max_length=LONGEST_SHARE)] = ""
+    reference: Reference = ""
 
 
 class Retry(Body):

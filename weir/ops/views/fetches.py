@@ -29,6 +29,7 @@ FILTERS = PageFilters(
     Text(name="until", label="Ended until"),
     Text(name="batch", label="Batch"),
     Text(name="share", label="Share"),
+    Text(name="reference", label="Reference"),
 )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from weir.conf.texts.references import usable_references
 from weir.conf.texts.share_weights import usable_share
 from weir.postgres.moments import in_utc
 from weir.postgres.texts import storable
@@ -63,6 +64,7 @@ def request_fetch(
     on_batch_done: "str | Task[Any, Any] | None" = None,
     more_to_come: bool = False,
     share: str | None = None,
+    reference: str | None = None,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
     [fetch] = request_fetches(
@@ -84,6 +86,7 @@ def request_fetch(
         on_batch_done=on_batch_done,
         more_to_come=more_to_come,
         share=share,
+        reference=reference,
     )
     return fetch
 
@@ -108,6 +111,7 @@ def request_fetches(
     on_batch_done: "str | Task[Any, Any] | None" = None,
     more_to_come: bool = False,
     share: str | None = None,
+    reference: str | Sequence[str | None] | None = None,
 ) -> RequestedFetches:
     """Ask for many URLs in a few statements; returns their fetches, in the order of the URLs.
 
@@ -132,10 +136,13 @@ def request_fetches(
     there, each with one fetch, or as many as its weight (`set_rate`); fetches without a share take turns as one share
     more. Priority and age count within a share.
 
+    `reference` is what the caller calls the fetches, such as "page-42" (200 characters at most): a text for all, or a
+    list with one for each URL. Lists find fetches by it, and events have it. It need not be unique.
+
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
-    asked for with `dedupe` too, and with the same `on_done`, `revalidate`, request, `share` and `batch`. This holds for
-    any number of concurrent callers. While another transaction that asks for the same URL is open, this call waits for
-    its end.
+    asked for with `dedupe` too, and with the same `on_done`, `revalidate`, request, `share`, `batch` and `reference`.
+    This holds for any number of concurrent callers. While another transaction that asks for the same URL is open, this
+    call waits for its end.
 
     `batch` is a name of the caller's: its fetches are counted together (`batch_counts`), cancelled and retried together
     (`cancel_batch`, `retry_batch`). `on_batch_done` is a Celery task, or its name: it is called with the batch's name
@@ -146,11 +153,11 @@ def request_fetches(
     Raises ValueError for a priority outside -32,768 to 32,766 (what Weir asks for goes before all), `max_attempts`
     outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, a method that is
     not `repeatable`, a body larger than WEIR_FETCH_MAX_REQUEST_BODY, a request that cannot be sent as it is given, a
-    `share` that is too long or not printable, an `on_done` of more than 200 characters, or one that begins with the
-    name of an installed app, which has no such task: a name of another service's task is accepted; TypeError for one
-    text instead of many, an item that is not a text, and a `not_before`, `on_done`, `share` or header of another type;
-    SitesLocked if other transactions block the site of a new
-    host for ten seconds. Nothing is stored then.
+    `share` or `reference` that is too long or not printable, references that are not one for each URL, an `on_done` of
+    more than 200 characters, or one that begins with the name of an installed app, which has no such task: a name of
+    another service's task is accepted; TypeError for one text instead of many, an item that is not a text, and a
+    `not_before`, `on_done`, `share`, `reference` or header of another type; SitesLocked if other transactions block the
+    site of a new host for ten seconds. Nothing is stored then.
 
     The site of a new host is committed immediately, on a connection of its own if a transaction is open, and stays even
     if that transaction rolls back: no caller waits for another caller's transaction.
@@ -188,9 +195,10 @@ def request_fetches(
         "max_redirects": request.max_redirects,
     }
     share = usable_share(share)
+    references = usable_references(reference, len(texts))
     with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
         common["traceparent"] = spans.traceparent()
-        wanted = _wanted(texts, common, request, share, dedupe=dedupe, batch=batch)
+        wanted = _wanted(texts, references, common, request, share, dedupe=dedupe, batch=batch)
         with transaction.atomic() if joined else nullcontext():
             common["batch_id"] = joined.join() if joined else None
             fetches, new = (queue_once if dedupe else queue_all)(wanted, not_before, common, request)
@@ -211,6 +219,7 @@ def _texts(urls: Iterable[str]) -> list[str]:
 
 def _wanted(
     texts: Sequence[str],
+    references: Sequence[str | None],
     common: dict[str, Any],
     request: GivenRequest,
     share: str | None,
@@ -240,10 +249,11 @@ def _wanted(
             hop_url=url,
             site_id=sites[host].id if url else None,
             error=error,
-            dedupe_key=key_of(url) if dedupe and url else None,
+            dedupe_key=key_of(url, reference=reference) if dedupe and url else None,
             share=share_at(sites[host], share) if url else share,
+            reference=reference,
         )
-        for text, (url, host, error) in zip(texts, read, strict=True)
+        for text, reference, (url, host, error) in zip(texts, references, read, strict=True)
     ]
 
 

@@ -29,6 +29,7 @@ class WantedFetch(NamedTuple):
     error: str
     dedupe_key: UUID | None
     share: str | None
+    reference: str | None
 
 
 class InsertedFetch(NamedTuple):
@@ -81,6 +82,7 @@ def _insert(
         "errors": [one.error for one in wanted],
         "dedupe_keys": [one.dedupe_key for one in wanted],
         "shares": [one.share for one in wanted],
+        "references": [one.reference for one in wanted],
         "not_before": not_before,
         **common,
         "request_headers": common["request_headers"] and json.dumps(common["request_headers"]),

@@ -41,6 +41,7 @@ def as_data(fetch: ListedFetch) -> dict[str, object]:
         "incomplete": fetch.incomplete,
         "site": fetch.site or None,
         "share": fetch.share or None,
+        "reference": fetch.reference or None,
         "attempts": fetch.attempts,
         "max_attempts": fetch.max_attempts,
         "queued_at": fetch.created_at.isoformat(),
@@ -84,6 +85,7 @@ def details(way: FetchWay) -> dict[str, object]:
         "token_client": fetch.token_client or None,
         "priority": fetch.priority,
         "share": fetch.share or None,
+        "reference": fetch.reference or None,
         "attempts": fetch.attempts,
         "max_attempts": fetch.max_attempts,
         **{name: moment and moment.isoformat() for name, moment in times.items()},
@@ -128,6 +130,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "batch", fetch.batch
     yield "priority", str(of["priority"])
     yield "share", fetch.share
+    yield "reference", fetch.reference
     yield "request headers", "; ".join(written_headers(fetch.request_headers or {}))
     yield "attempts", f"{of['attempts']} of {of['max_attempts']}"
     for step in way.steps:

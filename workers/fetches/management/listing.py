@@ -82,6 +82,7 @@ class List(Subcommand):
             "--batch", type=utf8, metavar="NAME", help="only those of this batch, failed before done ones"
         )
         parser.add_argument("--share", type=utf8, metavar="NAME", help="only those of this share")
+        parser.add_argument("--reference", type=utf8, metavar="TEXT", help="only those that their caller calls so")
         parser.add_argument(
             "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"the first N of them (default {LISTED})"
         )

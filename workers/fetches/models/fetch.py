@@ -6,10 +6,10 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import MD5, Collate, Left, Now
 
+from weir.conf.texts.references import LONGEST_REFERENCE
 from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.ratelimit.models import Site
 from weir.workers import task_names
-from weir.workers.events.models import LONGEST_REFERENCE
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
 from weir.workers.fetches.models.contents import HasBodies

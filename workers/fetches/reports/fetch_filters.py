@@ -18,7 +18,7 @@ from weir.workers import cursors
 from weir.workers.fetches.batches.counts import UnknownBatch, id_of
 from weir.workers.fetches.models import FINAL, FetchState
 
-NAMES = ("state", "site", "error", "status", "url", "since", "until", "batch", "share")
+NAMES = ("state", "site", "error", "status", "url", "since", "until", "batch", "share", "reference")
 LONGEST_TEXT = 8_000  # characters: the longest URL
 SMALLEST_STATUS, LARGEST_STATUS = 100, 999
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.ASCII | re.IGNORECASE)
@@ -46,6 +46,7 @@ class Filters:
     until: datetime | None = None
     batch: int | None = None
     share: str = ""
+    reference: str = ""
 
     def __post_init__(self) -> None:
         if self.is_timed and not self.wanted:
@@ -76,6 +77,8 @@ class Filters:
             meant &= Q(batch=self.batch)
         if self.share:
             meant &= Q(share=self.share)
+        if self.reference:
+            meant &= Q(reference=self.reference)
         if self.is_timed:
             meant &= Q(finished_at__range=(self.since or EARLIEST, self.until or PAUSED_FOREVER))
         return meant
@@ -117,6 +120,7 @@ def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
         until=parse_moment("until", once["until"], now) if "until" in once else None,
         batch=_batch(once["batch"]) if "batch" in once else None,
         share=once.get("share", ""),
+        reference=once.get("reference", ""),
     )
 
 

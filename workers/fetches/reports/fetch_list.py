@@ -5,7 +5,8 @@
 
 1. The filters determine the indexes by which the list is read, one after the other: its ways. Held fetches come first,
    then queued ones, then those that ended, the last end first. Without filters, and with nothing but a part of URLs,
-   all fetches come, the newest first. Those of a batch come state by state, failed ones before done ones.
+   all fetches come, the newest first, and so do those of a reference. Those of a batch come state by state, failed ones
+   before done ones.
 2. Each way is read on from where the last page stopped (keyset). Its rows are compared with the filters that its index
    does not serve (sql/fetch_list.sql). A page ends after `most` matches, or after LOOKED_AT rows. It then has fewer
    than `most` fetches and says so, and its cursor goes on from there. Fewer rows are looked at if neighbours in the
@@ -38,7 +39,8 @@ MOST_COUNTED: Final = 10_000
 LARGEST_ID: Final = 2**63 - 1
 LARGEST_PRIORITY: Final = 2**15
 LAST_CHARACTER: Final = "\U0010ffff"
-SCATTERED: Final = frozenset({"not done", "ended at site", "by URL"})  # ways whose rows may lie far apart
+# Ways whose rows may lie far apart.
+SCATTERED: Final = frozenset({"not done", "ended at site", "by URL", "by reference"})
 OF_BATCH: Final = "batch "  # before the state: the ways by which the fetches of a batch are read
 STATES_OF_BATCH: Final = ("running", "reserved", "queued", "failed", "cancelled", "done")
 NOT_DONE: Final = frozenset({FetchState.FAILED.value, FetchState.CANCELLED.value})
@@ -59,6 +61,7 @@ class ListedFetch(NamedTuple):
     priority: int
     is_robots: bool
     share: str
+    reference: str
     not_before: datetime
     created_at: datetime
     started_at: datetime | None
@@ -186,8 +189,8 @@ def _ways(filters: Filters) -> list[str]:
         return [*held, *(["by URL"] if states - set(HELD) else [])]
     if filters.batch is not None:
         return [f"{OF_BATCH}{state}" for state in STATES_OF_BATCH if state in states]
-    if filters == Filters(url=filters.url, url_match=filters.url_match):
-        return ["newest"]
+    if filters.reference or filters == Filters(url=filters.url, url_match=filters.url_match):
+        return ["by reference" if filters.reference else "newest"]
     queued = ["queued" if filters.site is None else "queue"] if FetchState.QUEUED in states else []
     ended = states.intersection(FINAL)
     if not ended:
@@ -221,6 +224,7 @@ def _parameters(filters: Filters, place: _Place, look: int, most: int) -> dict[s
         "since": filters.since or EARLIEST,
         "until": filters.until or PAUSED_FOREVER,
         "share": filters.share,
+        "reference": filters.reference,
         "lowest": lowest,
         "highest": lowest if filters.url_match is UrlMatch.EXACT else lowest + LAST_CHARACTER,
     }
@@ -269,7 +273,7 @@ def _read(cursor: str, ways: Sequence[str]) -> _Place:
                 return _Place(way=way, id=id_, url_key=url_key)
             case ["queued" as way, int(id_), str(moment)] if way in ways:
                 return _Place(way=way, id=id_, created_at=datetime.fromisoformat(moment))
-            case ["newest" | "held" as way, int(id_)] if way in ways:
+            case ["newest" | "held" | "by reference" as way, int(id_)] if way in ways:
                 return _Place(way=way, id=id_)
             case [str(way), int(id_)] if way.startswith(OF_BATCH) and way in ways:
                 return _Place(way=way, id=id_)

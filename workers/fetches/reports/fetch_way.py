@@ -30,6 +30,7 @@ class FetchOnItsWay(NamedTuple):
     site: str
     priority: int
     share: str
+    reference: str
     attempts: int
     max_attempts: int
     method: str

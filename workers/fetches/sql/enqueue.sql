@@ -11,14 +11,14 @@ WITH wanted AS MATERIALIZED (
         given.*
     FROM unnest(
         %(urls)s::text[], %(hop_urls)s::text[], %(sites)s::bigint[], %(errors)s::text[], %(dedupe_keys)s::uuid[],
-        %(shares)s::text[]
-    ) WITH ORDINALITY AS given (url, hop_url, site_id, error, dedupe_key, share, place)
+        %(shares)s::text[], %(references)s::text[]
+    ) WITH ORDINALITY AS given (url, hop_url, site_id, error, dedupe_key, share, reference, place)
     ORDER BY place
 ), queued AS (
     INSERT INTO weir_fetches_fetch (
         id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
         dedupe_key, correlation_id, traceparent, request_headers, method, max_redirects, idempotency_key,
-        batch_id, share
+        batch_id, share, reference
     )
     SELECT
         id, url, hop_url, site_id,
@@ -28,7 +28,7 @@ WITH wanted AS MATERIALIZED (
         due, %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
         dedupe_key, %(correlation_id)s, %(traceparent)s, %(request_headers)s::jsonb, %(method)s, %(max_redirects)s,
         CASE WHEN %(needs_key)s::bool THEN gen_random_uuid() END,
-        %(batch_id)s::bigint, share
+        %(batch_id)s::bigint, share, reference
     FROM wanted
     ORDER BY dedupe_key, place
     ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING

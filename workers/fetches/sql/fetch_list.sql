@@ -16,6 +16,7 @@
 -- not done       fetches that failed or were cancelled, the last end first
 -- ended at site  fetches that ended at a site, the last end first
 -- batch          fetches of a batch that are in one state, the newest first
+-- by reference   fetches of a reference, the newest first
 -- by URL         fetches that are not held and whose URL begins with a text, by URL, from the last to the first
 SELECT id, finished_at, priority, not_before, created_at, url_key, place, matches
 FROM (
@@ -35,6 +36,7 @@ FROM (
                 ELSE strpos(lower(error), lower(%(error)s)) > 0
             END
             AND (%(share)s = '' OR coalesce(share = %(share)s, false))
+            AND (%(reference)s = '' OR coalesce(reference = %(reference)s, false))
             AND (%(status)s::int IS NULL OR coalesce(status_code = %(status)s::int, false))
             AND (%(batch)s::bigint IS NULL OR coalesce(batch_id = %(batch)s::bigint, false)) AS matches
     FROM (
@@ -170,6 +172,15 @@ FROM (
                 AND (batch_id, state, id) < (%(batch)s, %(of_state)s, %(id)s)
                 AND (batch_id, state, id) > (%(batch)s, %(of_state)s, 0)
             ORDER BY batch_id DESC, state DESC, id DESC
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM weir_fetches_fetch
+            WHERE %(way)s = 'by reference' AND reference IS NOT NULL
+                AND (reference, id) < (%(reference)s, %(id)s) AND reference >= %(reference)s
+            ORDER BY reference DESC, id DESC
             LIMIT %(look)s
         )
         UNION ALL

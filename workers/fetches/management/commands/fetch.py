@@ -14,7 +14,7 @@ from django.template.defaultfilters import pluralize
 from weir.workers import consumers, heartbeats
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ExactCommand
-from weir.workers.cli.arguments import at_least_one, from_zero, header, seconds, share, whole_number
+from weir.workers.cli.arguments import at_least_one, from_zero, header, reference, seconds, share, whole_number
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.management.bodies import body, form_field, json_body
 from weir.workers.fetches.management.screen import Screen, queueing, watching
@@ -33,7 +33,7 @@ FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of ti
 
 GIVEN = (
     "priority", "max_attempts", "headers", "dedupe", "method", "body", "form", "repeatable", "max_redirects",
-    "share",
+    "share", "reference",
 )  # fmt: skip
 NEEDED = ("weir.ticks", "weir.fetch")  # queues
 STALLED = (
@@ -100,6 +100,9 @@ class Command(ExactCommand):
         )
         parser.add_argument(
             "--share", type=share, metavar="NAME", help="whose they are: the shares of a site take turns"
+        )
+        parser.add_argument(
+            "--reference", type=reference, metavar="TEXT", help="what you call them: lists find them by it"
         )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
         parser.add_argument(

@@ -24,7 +24,7 @@ from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
 from weir.workers.fetches.reports.why import why
 
-FILTERS = ("site", "status", "error", "since", "batch", "share")
+FILTERS = ("site", "status", "error", "since", "batch", "share", "reference")
 
 
 class Show(Subcommand):
@@ -171,6 +171,7 @@ def _add_filters(parser: CommandParser) -> None:
     )
     parser.add_argument("--batch", type=utf8, metavar="NAME", help="only those of this batch")
     parser.add_argument("--share", type=utf8, metavar="NAME", help="only those of this share")
+    parser.add_argument("--reference", type=utf8, metavar="TEXT", help="only those that their caller calls so")
 
 
 def _filtered(
@@ -181,6 +182,7 @@ def _filtered(
     since: timedelta | None,
     batch: str | None,
     share: str | None,
+    reference: str | None,
 ) -> Q:
     """Return the condition that a fetch meets all given filters."""
     meant = Q()
@@ -196,6 +198,8 @@ def _filtered(
         meant &= Q(batch=id_of(batch))
     if share:
         meant &= Q(share=share)
+    if reference:
+        meant &= Q(reference=reference)
     return meant
 
 
