@@ -17,6 +17,7 @@ from weir.notifications import inbox
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.audit import acting
+from weir.workers.events.models import EventLog
 from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile
@@ -96,6 +97,8 @@ class World:
         settings_of_site = {"rate": "2/s", "burst": 3}
         return {
             "post_fetches": _get("/fetches", 202, method="POST", body={"urls": [f"https://{HOST}/new"]}),
+            "list_ended_fetches": _get("/fetches/ended"),
+            "list_ended_emails": _get("/emails/ended?after=newest"),
             "list_fetches": _get("/fetches?state=failed"),
             "get_fetch": _get(f"/fetches/{self.queued}"),
             "get_fetch_why": _get(f"/fetches/{self.queued}/why"),
@@ -146,6 +149,7 @@ def seed() -> World:
     known = {"state": "allowed", "refresh_at": soon, "expires_at": soon}
     site = Site.objects.get(name=HOST)
     RobotsFile.objects.update_or_create(origin=f"https://{HOST}", defaults={"site": site, **known})
+    EventLog.objects.get_or_create(defaults={"key": uuid4()})
     watched = watch(f"https://{HOST}/watched", every=timedelta(hours=1))
     request_fetch(f"https://{HOST}/of-a-batch", batch="import-7")
     notification = inbox.notify(USER, "news", "Hello")

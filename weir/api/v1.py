@@ -14,7 +14,7 @@ from weir.api.access import CHALLENGE, NEEDED
 from weir.api.http import problems
 from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Problem, ProblemKind
-from weir.api.operations import batches, emails, fetches, notifications, retries, sites, status, watches
+from weir.api.operations import batches, emails, events, fetches, notifications, retries, sites, status, watches
 from weir.logs.loggers import get_logger
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import SiteBusy
@@ -65,7 +65,8 @@ api = Api(
     parser=StrictParser(),
     docs=Swagger({"persistAuthorization": False}),
 )
-for module in (fetches, retries, batches, watches, sites, emails, notifications, status):
+# `/fetches/ended` goes before `/fetches/{fetch_id}`.
+for module in (events, fetches, retries, batches, watches, sites, emails, notifications, status):
     api.add_router(PREFIX, module.router)
 
 

@@ -97,8 +97,13 @@ def events_after(cursor: Cursor, limit: int, types: Collection[str] | None = Non
     Runs in the caller's transaction: a cursor that is stored there stands for exactly what was done there. Raises
     NoEvents, EventsGone, and BadCursor for a text that is no cursor.
     """
+    subjects = Subject.values if types is None else {name.partition(".")[0] for name in types}
+    found, last = _after(cursor, limit, subjects)
+    return found if types is None else [event for event in found if event.type in types], last
+
+
+def _after(cursor: Cursor, limit: int, subjects: Collection[str]) -> tuple[list[Event], Cursor]:
     key, after = _decode(cursor)
-    subjects = {kind.partition(".")[0] for kind in types} if types is not None else set(Subject.values)
     rows = AFTER(after=after, most=limit, fetches=Subject.FETCH in subjects, emails=Subject.EMAIL in subjects)
     if not rows:
         raise NoEvents
@@ -106,8 +111,13 @@ def events_after(cursor: Cursor, limit: int, types: Collection[str] | None = Non
     if key is not None and (key != str(log.key) or after < log.purged_id):
         raise EventsGone
     found = [_event(row) for row in rows if row.id is not None]
-    wanted = found if types is None else [event for event in found if event.type in types]
-    return wanted, _encode(log.key, found[-1].pk if found else max(after, log.purged_id))
+    return found, _encode(log.key, found[-1].pk if found else max(after, log.purged_id))
+
+
+def read(cursor: Cursor, limit: int, subject: Subject) -> tuple[list[Event], Cursor]:
+    """Append, and return events of a subject as `events_after` does. Commits by itself; raises the same errors."""
+    append()
+    return _after(cursor, limit, {subject})
 
 
 def newest() -> Cursor:

@@ -19,6 +19,8 @@ from weir.postgres.timeline.models import KnownTimeline
 from weir.ratelimit import clock, slots
 from weir.ratelimit.pacing import Confirmation
 from weir.redis_link.keys import keys
+from weir.workers.events import log
+from weir.workers.events.models import EventLog
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.fetcher.claim import claim
@@ -90,6 +92,14 @@ def test_no_fetch_is_dispatched_or_claimed(lose: Callable[[], None]) -> None:
         dispatch()
     with refused:
         claim(held, Confirmation(asked_at=clock.now()))
+
+
+def test_no_event_gets_an_id(lose: Callable[[], None]) -> None:
+    """A reader may have seen events with the ids that come next."""
+    EventLog.objects.create(key=uuid4())
+    lose()
+    with refused:
+        log.append()
 
 
 def test_no_email_is_claimed_or_begun(lose: Callable[[], None]) -> None:

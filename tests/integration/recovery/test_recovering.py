@@ -26,6 +26,9 @@ from weir.postgres.timeline.models import KnownTimeline
 from weir.postgres.timeline.seen import Seen
 from weir.ratelimit import site_settings, sites, slots
 from weir.ratelimit.slots import SlotTooFar
+from weir.workers.events import log
+from weir.workers.events.models import Event, EventLog, Subject
+from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.mail.maintenance import recovering as recovering_emails
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import EmailState, Phase
@@ -62,6 +65,23 @@ def test_a_site_that_is_created_afterwards_rests_too() -> None:
     with pytest.raises(SlotTooFar) as too_far:
         slots.reserve("new.test", max_wait=0)
     assert too_far.value.retry_after > settings.WEIR_LOOKAHEAD
+
+
+def test_events_have_higher_ids_than_any_reader_has_seen() -> None:
+    """The cursor is ahead of what PostgreSQL remembers, and none of what ends afterwards comes before it."""
+    EventLog.objects.create(key=uuid4())
+    request_fetch("no URL")
+    _, cursor = log.read("", 1, Subject.FETCH)
+    request_fetch("none either")
+    _, ahead = log.read(cursor, 1, Subject.FETCH)
+    Event.objects.latest("pk").delete()
+    with connection.cursor() as database:
+        database.execute("SELECT setval('weir_events_event_id_seq', %s)", [Event.objects.latest("pk").pk])
+    went_back()
+    watch.settle("test")
+    later = request_fetch("nor this")
+    [event], _ = log.read(ahead, 10, Subject.FETCH)
+    assert event.subject_id == later.pk
 
 
 def test_emails_that_may_have_gone_are_unknown() -> None:

@@ -69,6 +69,15 @@ MORE_THAN_EXPECTED: Final = ProblemKind(
 NOT_IN_THIS_STATE: Final = ProblemKind(
     "not-in-this-state", 409, "Its state does not allow that", "Look at it again: `detail` says in which state it is."
 )
+NO_EVENTS: Final = ProblemKind(
+    "no-events", 409, "No events are kept", "`detail` says which setting keeps them, or when to ask again."
+)
+EVENTS_GONE: Final = ProblemKind(
+    "events-gone",
+    410,
+    "Events after the cursor are no longer kept",
+    "Look at each fetch or e-mail that you wait for, and go on without a cursor.",
+)
 CHANGED: Final = ProblemKind(
     "changed", 412, "It was changed meanwhile", "Get it again, and repeat the change with the new ETag."
 )

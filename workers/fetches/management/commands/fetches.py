@@ -14,6 +14,8 @@ from weir.ratelimit.sites import UnknownSite, unknown_site
 from weir.workers.audit import acting, said
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import at_least_one, duration, from_zero, row_id, utf8
+from weir.workers.events.ended import REFUSALS, Ended
+from weir.workers.events.models import Subject
 from weir.workers.fetches.actions import fetches as actions
 from weir.workers.fetches.batches.counts import UnknownBatch, id_of
 from weir.workers.fetches.management import fetch_text
@@ -145,8 +147,8 @@ class Cancel(Subcommand):
 
 class Command(ActionCommand):
     help = "List and show fetches, say why one waits, queue failed ones again, or take back what has not started."
-    actions = (List(), Show(), Why(), Retry(), Cancel())
-    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch, UnknownBatch, acting.ActRefused)
+    actions = (List(), Ended(Subject.FETCH), Show(), Why(), Retry(), Cancel())
+    refusals: ClassVar = (*REFUSALS, ValueError, UnknownSite, UnknownFetch, UnknownBatch, acting.ActRefused)
 
 
 def _would_retry(meant: QuerySet[Fetch], limit: int | None) -> Result:

@@ -2,6 +2,8 @@ from typing import ClassVar
 
 from weir.workers.audit import acting
 from weir.workers.cli.actions import ActionCommand
+from weir.workers.events.ended import REFUSALS, Ended
+from weir.workers.events.models import Subject
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.mail.management.bounces import Bounces
 from weir.workers.mail.management.evidence import Evidence
@@ -21,6 +23,7 @@ class Command(ActionCommand):
     )
     actions = (
         List(),
+        Ended(Subject.EMAIL),
         Show(),
         Resolve(),
         Resend(),
@@ -37,4 +40,4 @@ class Command(ActionCommand):
         Suppressed(),
         Forget(),
     )
-    refusals: ClassVar = (ValueError, UnknownKind, NothingToShow, acting.ActRefused)
+    refusals: ClassVar = (*REFUSALS, ValueError, UnknownKind, NothingToShow, acting.ActRefused)
