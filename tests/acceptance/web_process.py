@@ -49,8 +49,8 @@ class Shared:
         return self.log.read_bytes()[self.before :].decode()
 
 
-def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
-    """Start a web process as the Procfile does, on a free port; returns its address, such as http://127.0.0.1:8000.
+def start(cluster: Cluster, name: str, *, within: Sequence[str] = (), port: int = 0) -> str:
+    """Start a web process as the Procfile does, on a free port unless one is given; returns its address, such as http://127.0.0.1:8000.
 
     `within` is a command to which that is handed.
     """
@@ -58,7 +58,7 @@ def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
         if within:
             cluster.processes[name] = _within(within, cluster.environment, output)
         else:
-            cluster.processes[name] = forked(0, cluster.environment, output, start_new_session=True)
+            cluster.processes[name] = forked(port, cluster.environment, output, start_new_session=True)
 
     def url() -> str:
         found = re.search(r"Uvicorn running on (http://[\d.]+:\d+)", cluster.log(name).read_text())
