@@ -111,6 +111,7 @@ def _wrong_fetches() -> Iterator[Bad]:
         "repeatable": ["true", 1, None],
         "max_redirects": [-1, 21, "1", True, None],
         "share": ["s" * 101, "a\nb", 7],
+        "reference": ["r" * 201, "a\nb", 7, ["a", "b", "c", "d", "e"], [7], [None], {}],
         "body": ["text", 1, [], True],  # of a GET
         "json": [0, {}, "text"],
         "form": [{"a": "1"}, {"a": 1}, [["a", "1"]], "a=1"],

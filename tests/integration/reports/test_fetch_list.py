@@ -28,7 +28,7 @@ ENDED = ("done", "failed", "cancelled")
 FILL = """
     INSERT INTO weir_fetches_fetch (
         url, hop_url, site_id, state, priority, max_attempts, error, status_code, not_before, created_at,
-        finished_at
+        finished_at, reference
     )
     SELECT
         'http://' || CASE WHEN n % 2 = 0 THEN %(a)s ELSE %(b)s END || '/' || n, '',
@@ -36,7 +36,7 @@ FILL = """
         (ARRAY['queued', 'queued', 'done', 'failed', 'cancelled'])[n % 5 + 1], n % 3, 5,
         CASE WHEN n % 5 = 3 THEN 'Connection refused ' || n % 7 ELSE '' END, CASE WHEN n % 5 = 2 THEN 200 + n % 5 END,
         now() - n * interval '1 minute', now() + n * interval '1 second',
-        CASE WHEN n % 5 > 1 THEN now() - n * interval '1 minute' END
+        CASE WHEN n % 5 > 1 THEN now() - n * interval '1 minute' END, CASE WHEN n % 2 = 0 THEN 'r' || n % 3 END
     FROM generate_series(1, %(fetches)s) AS n
 """
 
@@ -77,6 +77,7 @@ def meant(texts: Mapping[str, Sequence[str]], rows: Sequence[Fetch]) -> set[int]
         and texts.get("site", [fetch.site and fetch.site.name])[0] == (fetch.site and fetch.site.name)
         and texts.get("error", [""])[0].lower() in fetch.error.lower()
         and str(fetch.status_code) == texts.get("status", [str(fetch.status_code)])[0]
+        and texts.get("reference", [fetch.reference])[0] == fetch.reference
         and has(fetch.url, url)
         and ("since" not in texts or (fetch.finished_at is not None and fetch.finished_at > ago))
     }
@@ -113,6 +114,9 @@ FILTERS: list[dict[str, list[str]]] = [
     {"since": ["2h"]},
     {"since": ["2h"], "state": ["failed"], "site": [A]},
     {"url": [f"http://{A}/*"], "since": ["2h"]},
+    {"reference": ["r1"]},
+    {"reference": ["r1"], "state": ["failed", "running"], "site": [A]},
+    {"reference": ["r2"], "url": [f"http://{A}/1*"]},
 ]
 
 
@@ -246,6 +250,7 @@ PAGES: list[dict[str, list[str]]] = [
     {"site": [A], "state": ["done", "failed"]},
     {"url": [f"http://{A}/7*"]},
     {"url": [f"{A}/"]},
+    {"reference": ["r1"]},
 ]
 
 
