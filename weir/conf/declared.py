@@ -178,7 +178,7 @@ class Retention(SettingsGroup):
     )
     WEIR_EVENT_RETENTION: Seconds = Field(
         default=0.0,
-        description="[Events](../how-to/learn-of-ends.md): 7 days are `604800`. 0 = none are kept.",
+        description="Ends, as [events](../how-to/use-the-api.md#learn-what-has-ended). 0 = no events are kept.",
     )
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(default=30 * DAY_S, description="Results, after their end (30 days).")
     WEIR_FETCH_BODY_RETENTION: Seconds = Field(

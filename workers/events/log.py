@@ -59,7 +59,7 @@ class NoEvents(LookupError):
         super().__init__(
             "Weir has just been told to keep events, and does from the next minute on: ask again then."
             if settings.WEIR_EVENT_RETENTION
-            else "No events are kept: set WEIR_EVENT_RETENTION to a number of seconds, for all processes of Weir."
+            else "No events are kept: set WEIR_EVENT_RETENTION, such as 604800 (seconds), for all processes of Weir."
         )
 
 

@@ -20,7 +20,7 @@ class Subject(models.TextChoices):
 class _Ended(models.Model):
     """What both tables of events have."""
 
-    subject = models.CharField(max_length=10, choices=Subject)
+    subject = models.CharField(max_length=10, choices=Subject, help_text="what has ended")
     subject_id = models.BigIntegerField(help_text="of the fetch or e-mail; the row may be gone")
     state = models.CharField(max_length=10, help_text="in which it ended")
     kind = models.CharField(max_length=LONGEST_KIND, db_default="", help_text="of an e-mail")
@@ -73,6 +73,7 @@ class EventLog(models.Model):
 
     class Meta:
         constraints: ClassVar = [
+            # `append` locks it, so that one at a time gives ids.
             models.CheckConstraint(condition=models.Q(id=1), name="weir_event_log_is_one_row"),
         ]
 

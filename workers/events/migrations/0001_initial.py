@@ -29,7 +29,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="NewEvent",
             fields=[
-                ("subject", models.CharField(choices=[("fetch", "Fetch"), ("email", "Email")], max_length=10)),
+                (
+                    "subject",
+                    models.CharField(
+                        choices=[("fetch", "Fetch"), ("email", "Email")], help_text="what has ended", max_length=10
+                    ),
+                ),
                 ("subject_id", models.BigIntegerField(help_text="of the fetch or e-mail; the row may be gone")),
                 ("state", models.CharField(help_text="in which it ended", max_length=10)),
                 ("kind", models.CharField(db_default="", help_text="of an e-mail", max_length=100)),
@@ -49,7 +54,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Event",
             fields=[
-                ("subject", models.CharField(choices=[("fetch", "Fetch"), ("email", "Email")], max_length=10)),
+                (
+                    "subject",
+                    models.CharField(
+                        choices=[("fetch", "Fetch"), ("email", "Email")], help_text="what has ended", max_length=10
+                    ),
+                ),
                 ("subject_id", models.BigIntegerField(help_text="of the fetch or e-mail; the row may be gone")),
                 ("state", models.CharField(help_text="in which it ended", max_length=10)),
                 ("kind", models.CharField(db_default="", help_text="of an e-mail", max_length=100)),
