@@ -197,6 +197,8 @@ def _wrong_queries() -> Iterator[Bad]:
         ),
         "/sites": ("sort=id;DROP", "state=nope", "after=abc", "search=" + "x" * 301, "search=%00", "order=name"),
         f"{SITE}/forecast": ("add=-1", "add=1000001", "add=many", "rate=fast", "rate=1/0s", "rate=9999/s", "when=now"),
+        "/fetches/ended": ("limit=0", "limit=1001", "after=abc", "after=W10", "after=" + "a" * 4_001, "state=done"),
+        "/emails/ended": ("limit=x", "after=NEWEST", "kind=order.shipped"),
         "/emails": ("state=lost", "after=abc", "to=" + "x" * 321, "kind=" + "k" * 101, "recipient=kim"),
         NOTES: ("limit=0", "limit=101", "after=abc", "after=WzBd", "unread_only=perhaps", "before=1"),
     }
