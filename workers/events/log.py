@@ -57,7 +57,7 @@ class NoEvents(LookupError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Weir has just been told to keep events, and does from the next minute on: ask again then."
+            "No events are kept yet: ask again in a minute, and see that all processes have WEIR_EVENT_RETENTION."
             if settings.WEIR_EVENT_RETENTION
             else "No events are kept: set WEIR_EVENT_RETENTION, such as 604800 (seconds), for all processes of Weir."
         )
