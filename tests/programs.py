@@ -83,6 +83,7 @@ class World:
     notification: int
     watch: int
     batch: int
+    order: int
 
     def examples(self) -> dict[str, Example]:
         """Return a valid request to each operation, by the operation's id."""
@@ -91,6 +92,7 @@ class World:
         why = {"why": "A test wants it."}
         ids = {"ids": [self.notification]}
         email = f"/emails/{self.email}"
+        letter = {"kind": KIND, "key": "A-18", "to": "Kim <kim@example.com>", "context": {"order_id": self.order}}
         kind = f"/email-kinds/{KIND}/pause"
         notice = {"users": [USER], "kind": "news", "title": "We have moved", "url": "/news/1/"}
         retry = {"filter": {"ids": [self.failed]}, "expected": 1}
@@ -120,6 +122,7 @@ class World:
             "pause_site": _act("PUT", f"{site}/pause", 204, {"for": "10m"}),
             "resume_site": _act("DELETE", f"{site}/pause?why=done", 204),
             "ask_robots": _act("POST", f"{site}/robots-requests", 202, why),
+            "post_email": _get("/emails", 201, method="POST", body=letter),
             "list_emails": _get("/emails?state=unknown"),
             "get_email": _get(email),
             "resolve_email": _act("POST", f"{email}/resolutions", 201, {"act": "arrived", **why}),
@@ -154,17 +157,19 @@ def seed() -> World:
     request_fetch(f"https://{HOST}/of-a-batch", batch="import-7")
     notification = inbox.notify(USER, "news", "Hello")
     batch = id_of("import-7")
-    return World(queued.pk, done.pk, failed.pk, _unknown_email(), notification.pk, watched.pk, batch)
+    email = _unknown_email()
+    order = email.context["order_id"]
+    return World(queued.pk, done.pk, failed.pk, email.pk, notification.pk, watched.pk, batch, order)
 
 
-def _unknown_email() -> int:
+def _unknown_email() -> Email:
     order = Order.objects.create(number="A-17", customer_email="kim@example.com")
     shipping.ship(order.pk)
     email: Email = Email.objects.get()
     Email.objects.filter(pk=email.pk).update(
         state="unknown", phase="content", last_reply="timed out", claim_token=uuid4(), sending_since=Now()
     )
-    return email.pk
+    return email
 
 
 def _get(path: str, status: int = 200, *, method: str = "GET", body: Any = None) -> Example:
@@ -177,4 +182,4 @@ def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping
 
 # Their ids, which are those of the document (test_each_operation_has_an_example). Making the document takes a quarter
 # of a second, for which every process that collects tests would wait.
-OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0).examples())
+OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0, 0).examples())

@@ -55,6 +55,13 @@ class StoredRow(NamedTuple):
     expires_at: datetime | None
 
 
+class Queued(NamedTuple):
+    """The e-mail of a kind and key, and whether this call has queued it."""
+
+    email: Email
+    is_new: bool
+
+
 DOES_OLDER_WAIT = Statement("does_older_wait", commits=False, prepare=True)
 FIND = Statement("find", commits=False, prepare=True)
 QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
@@ -88,12 +95,41 @@ def send_once(
     With `raises=False`, an e-mail that cannot be rendered is stored all the same. A mailer then tries to render it; if
     that fails, too, the e-mail is `failed`, and says why.
     """
+    return queue_once(
+        kind,
+        key,
+        to=to,
+        context=context,
+        language=language,
+        not_before=not_before,
+        expires_at=expires_at,
+        priority=priority,
+        raises=raises,
+    ).email
+
+
+def queue_once(
+    kind: str,
+    key: str,
+    *,
+    to: str,
+    context: Mapping[str, Any] | None = None,
+    language: str | None = None,
+    not_before: datetime | None = None,
+    expires_at: datetime | None = None,
+    priority: int = 0,
+    raises: bool = True,
+) -> Queued:
+    """Queue an e-mail as `send_once` does, and say whether there was none of this kind and key.
+
+    Of calls at the same time, one has the new e-mail. The others wait until its transaction has ended.
+    """
     kinds.get(kind)
     _check(key, context, priority)
     due_at, ends_at = _times(kind, not_before, expires_at)
     language = project_language(language) if language else translation.get_language() or settings.LANGUAGE_CODE
     if FIND(kind=kind, key=key):
-        return Email.objects.get(kind=kind, key=key)
+        return Queued(Email.objects.get(kind=kind, key=key), is_new=False)
     if ends_at and ends_at <= timezone.now():
         raise CannotBeWritten(f"expires_at is past, so that it would never be sent: {ends_at}.")
     email = Email(
@@ -133,7 +169,7 @@ def _render_apart(email: Email) -> Rendered:
         return render(email)
 
 
-def _store(email: Email, rendered: Rendered | None) -> Email:
+def _store(email: Email, rendered: Rendered | None) -> Queued:
     """Store the e-mail and its rendering, unless another transaction has stored it; return the stored e-mail."""
     if rendered:
         renderings.note(email, rendered)
@@ -145,11 +181,11 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
     }
     stored = QUEUE(**parameters)
     if not stored:
-        return Email.objects.get(kind=email.kind, key=email.key)
+        return Queued(Email.objects.get(kind=email.kind, key=email.key), is_new=False)
     email.pk, email.created_at, email.next_attempt_at, email.expires_at = stored[0]
     email._state.adding, email._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
     transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # others see it by then
-    return email
+    return Queued(email, is_new=True)
 
 
 def _wake_mailer_unless_others_wait(email: Email) -> None:

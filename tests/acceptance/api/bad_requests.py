@@ -241,6 +241,35 @@ def _wrong_sites() -> Iterator[Bad]:
 
 
 def _wrong_emails(world: World) -> Iterator[Bad]:
+    letter = {"kind": KIND, "key": "A-19", "to": "kim@example.com", "context": {"order_id": world.order}}
+    values: Mapping[str, list[Any]] = {
+        "kind": ["", "no.such", "k" * 101, None, 7, "weir.needs_somebody", "order shipped"],
+        "key": ["", "k" * 101, None, 7, "a\0b"],
+        "to": ["", "kim", None, ["kim@example.com"], "kim@example.com, eve@example.com", "a\r\nBcc: eve@example.com"],
+        "context": [
+            {},
+            {"order": world.order},
+            {"order_id": world.order, "also": 1},
+            {"order_id": "x"},
+            {"order_id": 0},
+            {"order_id": "x" * 65_536},
+            [],
+            "text",
+            None,
+        ],
+        "language": ["", "tlh", 7, "x" * 21],
+        "not_before": ["soon", 7, "2026-01-31T12:00:00"],
+        "expires_at": ["2020-01-31T12:00:00Z", "soon", 7],
+        "priority": [101, -101, "1", 1.5, None],
+        "state": ["sent"],
+        "raises": [False],
+        "message_id": ["<a@example.com>"],
+    }
+    for name, wrong in values.items():
+        for value in wrong:
+            yield _post(f"e-mail's {name} {str(value)[:30]!r}", "/emails", {**letter, name: value})
+    for name in ("kind", "key", "to"):
+        yield _post(f"e-mail without {name}", "/emails", {key: letter[key] for key in letter if key != name})
     path = f"/emails/{world.email}/resolutions"
     for act in ("bounced", "sent", "", None, 1):
         yield _post(f"act {act!r}", path, {"act": act, **WHY})

@@ -17,6 +17,7 @@ from weir.api.tokens.models import Token
 from weir.api.tokens.scopes import SCOPES
 from weir.api.v1 import api
 from weir.workers.audit import acting
+from weir.workers.mail.models import Email
 
 PAGE = CHECKOUT / "docs" / "reference" / "api.md"
 BEGIN, END = "<!-- permissions -->\n", "<!-- /permissions -->\n"
@@ -65,6 +66,7 @@ def statuses(name: str, scope: str, world: World, settings: Settings) -> dict[st
     settings.WEIR_OPS_READ_ONLY = True
     found["read-only"] = ask(right)
     settings.WEIR_OPS_READ_ONLY = False
+    Email.objects.exclude(pk=world.email).delete()  # the next request finds what this one did
     found["right scope"] = ask(right)
     return {**found, "expired": once(_expire), "revoked": once(_revoke)}
 

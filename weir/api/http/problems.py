@@ -95,6 +95,12 @@ OTHER_REQUEST: Final = ProblemKind(
     "The Idempotency-Key belongs to another request",
     "A key is for one request and its repetitions: choose a new one for another request.",
 )
+SUPPRESSED: Final = ProblemKind(
+    "suppressed",
+    422,
+    "Nothing is sent to this address",
+    "It is on the suppression list. If that is wrong, an operator takes it off: `manage.py emails unsuppress`.",
+)
 IF_MATCH_NEEDED: Final = ProblemKind(
     "if-match-needed", 428, "If-Match is needed", "Get it first, and send its ETag in If-Match: no change is lost so."
 )

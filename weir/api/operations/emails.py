@@ -1,9 +1,11 @@
-"""Operations on e-mails: list them, say why they wait, resolve unknown ones, and pause their kinds."""
+"""Operations on e-mails: send them, list them, say why they wait, resolve unknown ones, and pause their kinds."""
 
 from typing import Any, Final
 
+from django.conf import settings
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Query, Router, Status
 
 from weir.api.access import actor
 from weir.api.http import etags
@@ -16,6 +18,7 @@ from weir.api.http.problems import (
     NOT_IN_THIS_STATE,
     OTHER_REQUEST,
     READ_ONLY,
+    SUPPRESSED,
     Problem,
 )
 from weir.api.idempotency import once
@@ -26,14 +29,44 @@ from weir.api.schemas.values import Id
 from weir.api.tokens import scopes
 from weir.postgres import planner
 from weir.workers.cursors import BadCursor
+from weir.workers.mail import suppression
 from weir.workers.mail.actions import emails, kinds
+from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.kinds import UnknownKind
 from weir.workers.mail.models import Act, Email
+from weir.workers.mail.outbox import queue_once
 from weir.workers.mail.reports import counts, listing
 from weir.workers.mail.reports.why import goes_by, why
 from weir.workers.mail.resolving import CannotBeResolved
+from weir.workers.overview import telling
 
 router = Router(tags=["e-mails"])
 KIND_CHANGES: Final = (READ_ONLY, NOT_FOUND, NO_REASON, CHANGED)
+
+
+@operation(
+    router,
+    "POST",
+    "/emails",
+    scope=scopes.ADD_EMAILS,
+    answers={200: schemas.QueuedEmail, 201: schemas.QueuedEmail},
+    refusals=[SUPPRESSED],
+)
+def post_email(request: HttpRequest, wanted: schemas.NewEmail) -> Any:  # noqa: ANN401  ninja's pair of status and body
+    """Queue an e-mail of a kind that an app has registered; it is rendered now, and submitted at most once.
+
+    There is one e-mail for each kind and key, however many programs and web code ask for it at the same time. If there
+    is one already, it is answered with 200, and stays as it is, whatever else the request says.
+    """
+    if wanted.kind == telling.KIND:
+        raise Problem(INVALID, f"Only Weir itself sends {telling.KIND}.")
+    options = wanted.model_dump(exclude={"kind", "key"}) | {"language": wanted.language or settings.LANGUAGE_CODE}
+    with transaction.atomic(durable=True), refused(INVALID, UnknownKind, CannotBeWritten):
+        email, is_new = queue_once(wanted.kind, wanted.key, **options)
+        if is_new and suppression.entry_of(email.recipient):
+            raise Problem(SUPPRESSED, "The address is on the suppression list: the e-mail was not queued.")
+    shown = {name: getattr(email, name) for name in schemas.QueuedEmail.model_fields}
+    return Status(201 if is_new else 200, schemas.QueuedEmail(**shown))
 
 
 @operation(router, "GET", "/emails", scope=scopes.SEE_EMAILS, answers={200: schemas.EmailPage})

@@ -1,12 +1,16 @@
 """The API's data about e-mails."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from weir.api.schemas.values import Answer, Body, Cursor, Next, Text, Why
+from weir.api.schemas.values import Answer, Body, Count, Cursor, Moment, Next, Text, Why
+from weir.workers.mail import addresses
 from weir.workers.mail.kinds import LONGEST_NAME
+from weir.workers.mail.outbox import LARGEST_CONTEXT, LONGEST_KEY, PRIORITIES
+
+LONGEST_TO: Final = addresses.LONGEST_NAME + len(" <>") + addresses.LONGEST
 
 EmailState = Literal[
     "pending", "claimed", "sending", "sent", "failed", "unknown", "bounced", "cancelled", "suppressed", "expired"
@@ -49,6 +53,43 @@ class Email(Answer):
     content_hash: str
     content_size: int
     correlation_id: str
+
+
+class NewEmail(Body):
+    """An e-mail to one recipient."""
+
+    kind: Annotated[Text, Field(min_length=1, max_length=LONGEST_NAME, description="such as order.shipped")]
+    key: Annotated[
+        Text,
+        Field(
+            min_length=1,
+            max_length=LONGEST_KEY,
+            description="what it is about: one e-mail of a kind for each key, of all programs and web code",
+        ),
+    ]
+    to: Annotated[Text, Field(min_length=1, max_length=LONGEST_TO, description="an address, or `Name <address>`")]
+    context: Annotated[
+        dict[str, Any],
+        Field(description=f"the arguments of the kind, by name; at most {LARGEST_CONTEXT // 1024} KiB of JSON"),
+    ] = {}
+    language: Annotated[
+        Text | None, Field(min_length=1, max_length=20, description="one of LANGUAGES; null: LANGUAGE_CODE")
+    ] = None
+    not_before: Moment | None = None
+    expires_at: Annotated[Moment | None, Field(description="it is not sent then or later; null: as its kind says")] = (
+        None
+    )
+    priority: Annotated[Count, Field(ge=PRIORITIES[0], le=PRIORITIES[-1], description="higher ones are sent first")] = 0
+
+
+class QueuedEmail(Answer):
+    """The e-mail of this kind and key."""
+
+    id: int
+    kind: str
+    key: str
+    state: EmailState
+    created_at: datetime
 
 
 class EmailPage(Answer):

@@ -21,6 +21,7 @@ SEE_SITES: Final = "weir_ratelimit.view_site"
 CHANGE_SITES: Final = sites.MAY_CHANGE
 ASK_ROBOTS: Final = sites.ASK_ROBOTS.permission
 SEE_EMAILS: Final = "weir_mail.view_email"
+ADD_EMAILS: Final = "weir_mail.add_email"
 RESOLVE_EMAILS: Final = emails.MAY_ACT
 REDIRECT_EMAILS: Final = emails.MAY_REDIRECT
 SEE_NOTIFICATIONS: Final = "weir_notifications.view_notification"
@@ -41,6 +42,7 @@ SCOPES: Final[Mapping[str, str]] = {
     CHANGE_SITES: "create sites, change their rates, pause and resume them",
     ASK_ROBOTS: "request robots.txt again",
     SEE_EMAILS: "see all e-mails, with their recipients",
+    ADD_EMAILS: "send e-mails of any kind, with any context, to any address",
     RESOLVE_EMAILS: "resolve and cancel e-mails, pause and resume kinds",
     REDIRECT_EMAILS: "beside `weir_mail.resolve_email`: send an e-mail to another address, and so read it",
     SEE_NOTIFICATIONS: "see all users' notifications and unread numbers",
