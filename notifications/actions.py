@@ -1,9 +1,12 @@
-"""Operators' actions: reconciling unread numbers and deleting notifications, with entries in the audit trail."""
+"""Operators' actions: reconciling numbers, deleting notifications, forgetting users; each writes an audit entry."""
 
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from django.db import transaction
+
 from weir.notifications import reconcile
+from weir.notifications.maintenance import forgetting
 from weir.notifications.reconciliation.repairs import Repaired
 from weir.notifications.removal import bulk
 from weir.notifications.user_keys import UserKey
@@ -11,6 +14,7 @@ from weir.workers.audit.acting import Actor, AuditedAction
 
 RECONCILE: Final = AuditedAction("unread.reconcile_user", "weir_notifications.change_reconciliation")
 DELETE: Final = AuditedAction("unread.delete_notifications", "weir_notifications.delete_notification")
+FORGET: Final = AuditedAction("users.forget", "weir_notifications.add_forgottenuser", wants_reason=True)
 MOST_NAMED: Final = 100  # users that an entry names
 
 
@@ -72,3 +76,11 @@ def delete_notifications(actor: Actor, meant: bulk.Meant, *, why: str = "") -> i
         if deleted:
             DELETE.record(actor, "notifications", why, before=before, after={"deleted": deleted})
     return deleted
+
+
+def forget_user(actor: Actor, user: UserKey, *, why: str) -> None:
+    """Delete a user's notifications and number, as forgetting.forget_user does. May be repeated."""
+    FORGET.allow(actor, why)
+    with transaction.atomic():
+        FORGET.record(actor, f"user {user}", why, before=None, after=None)
+        forgetting.forget_user(user)

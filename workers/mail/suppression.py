@@ -1,6 +1,7 @@
 """The suppression list: addresses to which nothing is sent."""
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable
 
@@ -74,11 +75,14 @@ def forgotten(addresses: Iterable[str]) -> list[str]:
     return [hashes[found] for found in listed.values_list("address_hash", flat=True)]
 
 
-def forget_ended(address: str, batch: int) -> int:
+def forget_ended(address: str, batch: int, *, within_s: float = math.inf) -> int:
     """Remove personal data from all e-mails to the address that neither wait nor are being sent (an unknown one, too).
 
     The reasons of their resolutions lose the address. Returns how many e-mails were changed.
 
-    Each batch of `batch` e-mails is a transaction of its own, so this must not be called inside a transaction.
+    Each batch of `batch` e-mails is a transaction of its own, so this must not be called inside a transaction. No other
+    batch begins after `within_s` seconds.
     """
-    return batches.delete(FORGET, batch=batch, address=address, pattern=re.escape(address), instead=INSTEAD)
+    return batches.delete(
+        FORGET, batch=batch, within_s=within_s, address=address, pattern=re.escape(address), instead=INSTEAD
+    )

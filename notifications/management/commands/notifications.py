@@ -93,9 +93,26 @@ class Delete(Subcommand):
         return Result(text=lambda: text, data={"deleted": deleted})
 
 
+class Forget(Subcommand):
+    """Removes what is stored of a user."""
+
+    name = "forget"
+    help = "delete a user's notifications and unread number, those that are being written included"
+    examples = ('forget 7 --why "Request 4711 to be deleted" --who Ada',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", type=_user, metavar="ID", help="the key of the user")
+        said.add_arguments(parser, wants_reason=True)
+
+    def run(self, *, user: UserKey, who: str | None, why: str, **_options: Any) -> Result:
+        actions.forget_user(acting.of_shell(who), user, why=why)
+        text = "The user is forgotten. What is left goes within seconds, while the workers run."
+        return Result(text=lambda: text, data={"user": str(user)})
+
+
 class Command(ActionCommand):
-    help = "List notifications, or delete many of them."
-    actions = (List(), Delete())
+    help = "List notifications, delete many of them, or forget a user."
+    actions = (List(), Delete(), Forget())
     refusals: ClassVar = (ValueError, acting.ActRefused)
 
 

@@ -132,6 +132,7 @@ def test_only_one_who_may(site: str) -> None:
         lambda: unread.reconcile_user(stranger, 1),
         lambda: unread.reconcile_users(stranger, None),
         lambda: unread.delete_notifications(stranger, Meant()),
+        lambda: unread.forget_user(stranger, 1, why="Asked."),
     ):
         with pytest.raises(acting.NotPermitted, match="eve lacks the permission"):
             change()

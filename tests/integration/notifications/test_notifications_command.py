@@ -165,3 +165,17 @@ def test_a_table_that_forbids_it_is_named(valkey: object) -> None:  # noqa: ARG0
         finally:
             cursor.execute("DROP TABLE kept")
     assert_exact()
+
+
+def test_a_user_is_forgotten(seven: list[Notification]) -> None:
+    """With an entry in the audit trail, which wants a reason; one who is not known is forgotten as well."""
+    del seven
+    with pytest.raises(CommandError, match="--why"):
+        told("forget", "1")
+    assert told("forget", "1", "--why", "Asked.").startswith("The user is forgotten.")
+    assert set(Notification.objects.values_list("user_id", flat=True)) == {2, 3}
+    assert json.loads(told("forget", "99", "--why", "Asked.", "--json")) == {"user": "99"}
+    assert list(Entry.objects.order_by("pk").values_list("action", "target")) == [
+        ("users.forget", "user 1"),
+        ("users.forget", "user 99"),
+    ]

@@ -5,9 +5,10 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from weir.api.schemas.values import LARGEST_ID, Answer, Body, Count, Digits, Moment, Next, Text, Why
+from weir.api.schemas.values import LARGEST_ID, LONGEST_REASON, Answer, Body, Count, Digits, Moment, Next, Text, Why
 from weir.notifications.models import MOST_OF_DEDUPE_KEY
 from weir.notifications.user_keys import MOST_TEXT
+from weir.workers.mail.addresses import LONGEST
 
 MOST_USERS: Final = 10_000
 MOST_IDS: Final = 1_000
@@ -104,3 +105,28 @@ class Reconciled(Answer):
     """By how much the number was wrong; null where it was right."""
 
     wrong_by: int | None
+
+
+class ForgetQuery(Body):
+    """Why a user is forgotten, and whose e-mails, too."""
+
+    why: Annotated[str, Field(max_length=LONGEST_REASON, description="the reason, which is needed; it is kept")] = ""
+    address: Annotated[
+        str,
+        Field(
+            max_length=LONGEST,
+            description="forget the e-mails to this address, too, which takes the scope weir_mail.resolve_email, too; "
+            "no more is sent to it",
+        ),
+    ] = ""
+
+
+class ForgottenUser(Answer):
+    """What became of the e-mails to the address. Notifications that are not deleted yet are deleted within seconds."""
+
+    emails_forgotten: int
+    emails_cancelled: Annotated[int, Field(description="how many of the forgotten ones were waiting")]
+    emails_left: Annotated[
+        int,
+        Field(description="those that are being sent, or for which time was short: repeat the request until it is 0"),
+    ]

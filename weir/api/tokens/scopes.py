@@ -27,6 +27,7 @@ REDIRECT_EMAILS: Final = emails.MAY_REDIRECT
 SEE_NOTIFICATIONS: Final = "weir_notifications.view_notification"
 ADD_NOTIFICATIONS: Final = "weir_notifications.add_notification"
 CHANGE_NOTIFICATIONS: Final = "weir_notifications.change_notification"
+FORGET_USERS: Final = unread.FORGET.permission
 RECONCILE: Final = unread.RECONCILE.permission
 
 SCOPES: Final[Mapping[str, str]] = {
@@ -47,6 +48,7 @@ SCOPES: Final[Mapping[str, str]] = {
     REDIRECT_EMAILS: "beside `weir_mail.resolve_email`: send an e-mail to another address, and so read it",
     SEE_NOTIFICATIONS: "see all users' notifications and unread numbers",
     ADD_NOTIFICATIONS: "notify users",
+    FORGET_USERS: "forget users; beside `weir_mail.resolve_email`, what e-mails to an address say",
     CHANGE_NOTIFICATIONS: "mark any user's notifications as read and unread",
     RECONCILE: "compare a user's unread number with the rows",
 }

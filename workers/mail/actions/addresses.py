@@ -44,12 +44,12 @@ def release(actor: Actor, address_hash: str, *, why: str) -> bool:
         return was_listed
 
 
-def forget(actor: Actor, address: str, *, why: str) -> forgetting.Forgotten:
+def forget(actor: Actor, address: str, *, why: str, **times: float) -> forgetting.Forgotten:
     """Remove personal data from all e-mails to an address, in several transactions.
 
-    The first of them writes the entry in the audit trail.
+    The first of them writes the entry in the audit trail. `times` are those of forgetting.forget_recipient.
     """
     FORGET.allow(actor, why)
     address = addresses.as_stored(address)
     note = partial(FORGET.record, actor, suppression.address_hash(address), addresses.redacted(why, address))
-    return forgetting.forget_recipient(address, actor.name, why, note=partial(note, before=None, after=None))
+    return forgetting.forget_recipient(address, actor.name, why, note=partial(note, before=None, after=None), **times)

@@ -1,5 +1,6 @@
 """Forgets a recipient: removes personal data from all e-mails to an address, and keeps the proof of what was sent."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,11 +24,17 @@ class Forgotten(NamedTuple):
 
     forgotten: int
     cancelled: int  # how many of the forgotten e-mails were waiting, and were cancelled first
-    left: int  # e-mails that a relay has in hand, or is asked about: call again when they have ended
+    left: int  # e-mails that a relay has in hand, or is asked about, or for which time was short: call again
 
 
 def forget_recipient(
-    address: str, who: str, why: str, *, wait_s: float = WAIT_S, note: Callable[[], object] | None = None
+    address: str,
+    who: str,
+    why: str,
+    *,
+    wait_s: float = WAIT_S,
+    within_s: float = math.inf,
+    note: Callable[[], object] | None = None,
 ) -> Forgotten:
     """Remove an address from all e-mails; no more is written to it.
 
@@ -39,7 +46,8 @@ def forget_recipient(
 
     An e-mail may be queued in a transaction that commits only after this call. The mailer that finds it forgets it.
 
-    Works in short transactions, so it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or
+    Works in short transactions, so it may be killed anywhere, and repeated. No further transaction begins after
+    `within_s` seconds. Raises ValueError if `address`, `who` or
     `why` is blank, and RuntimeError inside a transaction.
     """
     address = addresses.as_stored(address)
@@ -52,10 +60,10 @@ def forget_recipient(
         if note:
             note()
     forgotten = cancelled = 0
-    give_up_at = time.monotonic() + wait_s
+    give_up_at, end_at = time.monotonic() + min(wait_s, within_s), time.monotonic() + within_s
     while True:
-        cancelled += _cancel(address, who, why)
-        forgotten += suppression.forget_ended(address, BATCH)
+        cancelled += _cancel(address, who, why, end_at)
+        forgotten += suppression.forget_ended(address, BATCH, within_s=end_at - time.monotonic())
         left = _to(address).count()
         if not left or time.monotonic() >= give_up_at:
             return Forgotten(forgotten=forgotten, cancelled=cancelled, left=left)
@@ -70,13 +78,15 @@ def _to(address: str) -> QuerySet[Email]:
     return found
 
 
-def _cancel(address: str, who: str, why: str) -> int:
-    """Cancel the waiting e-mails, each in a transaction of its own; return how many were cancelled."""
+def _cancel(address: str, who: str, why: str, end_at: float) -> int:
+    """Cancel the waiting e-mails, each in a transaction of its own, until `end_at`; return how many were cancelled."""
     waiting = _to(address).filter(state__in=resolving.ALLOWED[Act.CANCEL], ask_until=None).order_by("pk")
     done = 0
     ids = [0]
     while ids := list(waiting.filter(pk__gt=ids[-1]).values_list("pk", flat=True)[:BATCH]):
         for email_id in ids:
+            if time.monotonic() >= end_at:
+                return done
             try:
                 resolving.resolve(email_id, Act.CANCEL, who, f"The recipient is forgotten: {why}")
             except resolving.CannotBeResolved:  # a mailer has begun to send it meanwhile

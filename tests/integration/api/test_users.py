@@ -1,0 +1,64 @@
+"""Programs have users forgotten."""
+
+import pytest
+
+from tests.programs import USER, Program, World, token
+from weir.notifications import flush, inbox
+from weir.notifications.maintenance import forgetting
+from weir.notifications.models import ForgottenUser, Notification, UnreadCount
+from weir.workers.audit.models import Entry
+from weir.workers.mail import outbox, suppression
+from weir.workers.mail.models import Email
+
+pytestmark = pytest.mark.django_db(transaction=True)
+KIM = "kim@example.com"
+NONE = {"emails_forgotten": 0, "emails_cancelled": 0, "emails_left": 0}
+
+
+@pytest.fixture
+def program(world: World) -> Program:  # noqa: ARG001  made in it
+    return Program(token("weir_notifications.add_forgottenuser"))
+
+
+def queue(world: World, key: str) -> Email:
+    return outbox.send_once("order.shipped", key, to=KIM, context={"order_id": world.order})
+
+
+def test_a_user_is_forgotten_and_others_are_not(program: Program) -> None:
+    inbox.notify(8, "news", "For another user")
+    answers = [program.call("DELETE", f"/users/{USER}?why=Request 4711") for _ in range(2)]
+    assert [(answer.status_code, answer.json()) for answer in answers] == [(202, NONE)] * 2, "it may be repeated"
+    assert list(Notification.objects.values_list("user_id", flat=True)) == [8]
+    flush.flush_sealed()
+    forgetting.finish()
+    assert not ForgottenUser.objects.exists()
+    assert set(UnreadCount.objects.values_list("user_id", flat=True)) <= {8}
+    entry = Entry.objects.latest("pk")
+    assert (entry.action, entry.actor, entry.target, entry.why) == ("users.forget", "shop", "user 7", "Request 4711")
+
+
+def test_their_emails_are_forgotten_too_if_the_token_may(program: Program, world: World) -> None:
+    """All of it, or nothing: neither part is done by a program that lacks the right to the other."""
+    queue(world, "18")
+    path = f"/users/{USER}?why=Asked&address={KIM}"
+    refused = program.call("DELETE", path)
+    assert (refused.status_code, "weir_mail.resolve_email" in refused.text) == (403, True)
+    assert Notification.objects.filter(user_id=USER).exists()
+    both = Program(token("weir_notifications.add_forgottenuser", "weir_mail.resolve_email", name="both"))
+    first, again = (both.call("DELETE", path) for _ in range(2))
+    assert first.json() == {"emails_forgotten": 2, "emails_cancelled": 1, "emails_left": 0}
+    assert (again.status_code, again.json()) == (202, NONE)
+    assert set(Email.objects.values_list("recipient", "subject")) == {("", "")}
+    assert suppression.is_forgotten(KIM)
+    assert KIM not in str(list(Entry.objects.values()))
+
+
+def test_what_a_request_has_no_time_for_is_left_for_the_next(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in range(5):
+        queue(world, f"later {key}")
+    both = Program(token("weir_notifications.add_forgottenuser", "weir_mail.resolve_email"))
+    path = f"/users/{USER}?why=Asked&address={KIM}"
+    monkeypatch.setattr("weir.api.operations.users.WITHIN_S", 0.0)
+    assert both.call("DELETE", path).json() == {"emails_forgotten": 1, "emails_cancelled": 0, "emails_left": 5}
+    monkeypatch.setattr("weir.api.operations.users.WITHIN_S", 60.0)
+    assert both.call("DELETE", path).json() == {"emails_forgotten": 5, "emails_cancelled": 5, "emails_left": 0}

@@ -1,0 +1,45 @@
+"""The operation that forgets a user."""
+
+from typing import Final
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from weir.api.access import actor
+from weir.api.http.problems import INVALID, NO_REASON, READ_ONLY
+from weir.api.operations.operation import operation, refused
+from weir.api.schemas.notifications import ForgetQuery, ForgottenUser, UserKey
+from weir.api.tokens import scopes
+from weir.notifications import actions as notifications
+from weir.notifications import user_keys
+from weir.workers.mail import addresses as addresses_of_emails
+from weir.workers.mail.actions import addresses
+
+router = Router(tags=["users"])
+WITHIN_S: Final = 5.0
+
+
+@operation(
+    router,
+    "DELETE",
+    "/users/{user}",
+    scope=scopes.FORGET_USERS,
+    answers={202: ForgottenUser},
+    refusals=[READ_ONLY, NO_REASON],
+)
+def forget_user(request: HttpRequest, user: UserKey, query: Query[ForgetQuery]) -> Status[ForgottenUser]:
+    """Delete a user's notifications and unread number and, if asked for, what e-mails to an address say.
+
+    The request may be repeated, and is the same for a user who is not known. The user's account is the project's own.
+    """
+    of_program = actor(request)
+    with refused(INVALID, ValueError):
+        key = user_keys.clean(user)
+        address = addresses_of_emails.canonical(query.address) if query.address else ""
+    if address:
+        addresses.FORGET.allow(of_program, query.why)
+    notifications.forget_user(of_program, key, why=query.why)
+    if not address:
+        return Status(202, ForgottenUser(emails_forgotten=0, emails_cancelled=0, emails_left=0))
+    done = addresses.forget(of_program, address, why=query.why, wait_s=0.0, within_s=WITHIN_S)
+    return Status(202, ForgottenUser(**{f"emails_{name}": number for name, number in done._asdict().items()}))
