@@ -92,12 +92,12 @@ def check_max_wait(max_wait: float) -> None:
         )
 
 
-def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
+def reserve(site: str, count: int = 1, max_wait: float = 15.0, *, late_s: float = 0.0) -> Reservation:
     """Reserve `count` slots at the site; if it does not exist, at the nearest site above it that covers subdomains.
 
     If neither site exists, the site is created at the default rate. This takes one round trip for any number of slots.
     It takes a second one if a given-back slot is taken, and a few more if the name has no site of its own, or if a
-    round trip took longer than earlier ones.
+    round trip took longer than earlier ones. `late_s` is added to the grace, for a holder that is far away.
 
     No two reservations, by any process on any host, overlap: until `run.use_until` the site belongs to the holder. The
     slots are committed when this returns.
@@ -111,14 +111,16 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
         raise ValueError(f"count must be between 1 and {MOST_SLOTS}, not {count}.")
     host = site_names.canonical(site)
     for _ in range(MOST_TRIES - 1):
-        reservation = _reserve(host, count, max_wait)
+        reservation = _reserve(host, count, max_wait, late_s)
         if not reservation.is_too_short():
             return reservation
         hand_back([slot.id for slot in reservation.slots], max(0.0, reservation.arrival_at - clock.now()))
-    return _reserve(host, count, max_wait)  # may be too short, too: then its holder is too late, and gives it back
+    return _reserve(
+        host, count, max_wait, late_s
+    )  # may be too short, too: then its holder is too late, and gives it back
 
 
-def _reserve(host: str, count: int, max_wait: float) -> Reservation:
+def _reserve(host: str, count: int, max_wait: float, late_s: float) -> Reservation:
     site = host
     measured = round_trips.of_process
     measured.warn_if_far(measured.usual_s())
@@ -126,7 +128,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
         "count": count,
         "places": list(range(count)),
         "max_wait": max_wait,
-        "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(measured.expected_s()),
+        "added_grace": _added_grace_s() + late_s,
     }
     connection.ensure_connection()  # before the measurement, because connecting takes several round trips
     while True:
@@ -144,7 +146,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
             release(*ids)
             unreserve(ids)
             site = host
-        elif (wait_s := wait_at(site, count)) is None:
+        elif (wait_s := wait_at(site, count, late_s)) is None:
             site = _covered_or_created(site)
         elif wait_s > max_wait:
             raise SlotTooFar(site, wait_s)
@@ -247,16 +249,20 @@ def estimate(site: str) -> float:
     return wait_s or 0.0
 
 
-def wait_at(site: str, count: int = 1) -> float | None:
+def wait_at(site: str, count: int = 1, late_s: float = 0.0) -> float | None:
     """Return the seconds until a reservation at the site of this name would start; None if there is no such site."""
     parameters = {
         "site": site,
         "count": count,
         "forever": PAUSED_FOREVER,
-        "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(round_trips.of_process.expected_s()),
+        "added_grace": _added_grace_s() + late_s,
     }
     wait_s = ESTIMATE(**parameters)
     return wait_s[0] if wait_s else None
+
+
+def _added_grace_s() -> float:
+    return OWN_ROUND_TRIPS * round_trips.added_grace_s(round_trips.of_process.expected_s())
 
 
 def _belongs_to(host: str, site: str) -> bool:

@@ -11,11 +11,13 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
+from weir.api.operations.slots import signer_at
 from weir.api.tokens import actions
 from weir.api.tokens.scopes import SCOPES
 from weir.notifications import inbox
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
+from weir.ratelimit.slots import reserve
 from weir.workers.audit import acting
 from weir.workers.events.models import EventLog
 from weir.workers.fetches.batches.counts import id_of
@@ -84,6 +86,7 @@ class World:
     watch: int
     batch: int
     order: int
+    slot: str
 
     def examples(self) -> dict[str, Example]:
         """Return a valid request to each operation, by the operation's id."""
@@ -118,6 +121,10 @@ class World:
             "get_site": _get(site),
             "get_forecast": _get(f"{site}/forecast?add=100&rate=5/s"),
             "get_slots": _get(f"{site}/slots"),
+            "take_slots": _get(f"{site}/slots", 201, method="POST", body={"count": 3}),
+            "use_slots": _get(f"{site}/slots/used", method="POST", body={"ids": [self.slot]}),
+            "release_slots": _get(f"{site}/slots/released", method="POST", body={"ids": [self.slot]}),
+            "report_refusal": _get(f"{site}/refusals", method="POST", body={"id": self.slot, "retry_after_s": 30}),
             "put_site": _act("PUT", site, 200, settings_of_site, {"If-Match": "*"}),
             "pause_site": _act("PUT", f"{site}/pause", 204, {"for": "10m"}),
             "resume_site": _act("DELETE", f"{site}/pause?why=done", 204),
@@ -160,7 +167,8 @@ def seed() -> World:
     batch = id_of("import-7")
     email = _unknown_email()
     order = email.context["order_id"]
-    return World(queued.pk, done.pk, failed.pk, email.pk, notification.pk, watched.pk, batch, order)
+    slot = signer_at(HOST).sign(str(reserve(HOST).slots[0].id))
+    return World(queued.pk, done.pk, failed.pk, email.pk, notification.pk, watched.pk, batch, order, slot)
 
 
 def _unknown_email() -> Email:
@@ -183,4 +191,4 @@ def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping
 
 # Their ids, which are those of the document (test_each_operation_has_an_example). Making the document takes a quarter
 # of a second, for which every process that collects tests would wait.
-OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0, 0).examples())
+OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0, 0, "").examples())

@@ -14,7 +14,7 @@ from weir.api.access import CHALLENGE, NEEDED
 from weir.api.http import problems
 from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Problem, ProblemKind
-from weir.api.operations import batches, emails, events, fetches, notifications, retries, sites, status, users, watches
+from weir.api.operations import batches, emails, events, fetches, notifications, retries, sites, slots, status, users, watches
 from weir.logs.loggers import get_logger
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import SiteBusy
@@ -66,7 +66,7 @@ api = Api(
     docs=Swagger({"persistAuthorization": False}),
 )
 # `/fetches/ended` goes before `/fetches/{fetch_id}`.
-for module in (events, fetches, retries, batches, watches, sites, emails, notifications, users, status):
+for module in (events, fetches, retries, batches, watches, sites, emails, notifications, users, slots, status):
     api.add_router(PREFIX, module.router)
 
 

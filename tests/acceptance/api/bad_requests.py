@@ -34,7 +34,14 @@ def all_of(world: World) -> list[Bad]:
     """Return all bad requests, in this world."""
     found = [*_unreadable(), *_wrong_fetches(), *_wrong_headers(), *_wrong_paths(), *_wrong_queries()]
     found += [*_wrong_watches(), *_wrong_batches()]
-    return [*found, *_wrong_sites(), *_wrong_emails(world), *_wrong_notifications(world), *_wrong_retries()]
+    return [
+        *found,
+        *_wrong_sites(),
+        *_wrong_slots(world),
+        *_wrong_emails(world),
+        *_wrong_notifications(world),
+        *_wrong_retries(),
+    ]
 
 
 def _post(name: str, path: str, body: Any, kind: str = "invalid", status: int = 422, **headers: str) -> Bad:
@@ -238,6 +245,31 @@ def _wrong_sites() -> Iterator[Bad]:
     yield _put("pause of nothing", "/sites/unknown.example/pause", {}, "not-found", 404)
     yield _put("a long reason", f"{SITE}/pause", {"why": "x" * 2_001})
     yield _get("resume of nothing", "/sites/unknown.example/pause", "not-found", 404, "DELETE")
+
+
+def _wrong_slots(world: World) -> Iterator[Bad]:
+    path = f"{SITE}/slots"
+    values: Mapping[str, list[Any]] = {
+        "count": [0, -1, 101, "3", 1.5, True, None],
+        "max_wait_s": [-1, 60.5, "1", None, 10**400],
+        "late_s": [-0.1, 5.5, "1", None],
+        "burst": [3],
+    }
+    for name, wrong in values.items():
+        for value in wrong:
+            yield _post(f"slots' {name} {str(value)[:30]!r}", path, {name: value})
+    number = world.slot.partition(":")[0]
+    for slot in ("", number, f"{number}:", world.slot[:-1], "9" + world.slot, "x" * 101, 7, None, "\0"):
+        for act in ("used", "released"):
+            yield _post(f"{act} {str(slot)[:20]!r}", f"{path}/{act}", {"ids": [world.slot, slot]})
+        yield _post(f"a refusal of {str(slot)[:20]!r}", f"{SITE}/refusals", {"id": slot})
+    for ids in ([], [world.slot] * 101, world.slot, None):
+        yield _post(f"used {str(ids)[:20]}", f"{path}/used", {"ids": ids})
+    yield _post("a slot of another host", "/sites/b.example/slots/used", {"ids": [world.slot]})
+    yield _post("a start of a token", "/sites/token~1/slots", {}, "not-permitted", 403)
+    for seconds in (0, -1, "30", 10**10):
+        yield _post(f"a refusal for {seconds!r}", f"{SITE}/refusals", {"id": world.slot, "retry_after_s": seconds})
+    yield _post("a long answer", f"{SITE}/refusals", {"id": world.slot, "reason": "x" * 201})
 
 
 def _wrong_emails(world: World) -> Iterator[Bad]:

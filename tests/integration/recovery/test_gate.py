@@ -17,6 +17,7 @@ from weir.notifications.models import Installation, UnreadCount
 from weir.postgres.timeline import gate
 from weir.postgres.timeline.models import KnownTimeline
 from weir.ratelimit import clock, slots
+from weir.ratelimit.held import elsewhere
 from weir.ratelimit.pacing import Confirmation
 from weir.redis_link.keys import keys
 from weir.workers.events import log
@@ -70,6 +71,8 @@ def test_no_slot_is_reserved_or_confirmed(lose: Callable[[], None]) -> None:
         slots.reserve(SITE)
     with refused:
         slots.confirm(held)
+    with refused:
+        elsewhere.use([held.slots[0].id])
     with refused:
         slots.recalls(1.0)
 

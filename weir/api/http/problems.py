@@ -107,6 +107,12 @@ IF_MATCH_NEEDED: Final = ProblemKind(
 TOO_MANY_REQUESTS: Final = ProblemKind(
     "too-many-requests", 429, "The token's rate is used up", "Try again when Retry-After is over."
 )
+SLOT_TOO_FAR: Final = ProblemKind(
+    "slot-too-far",
+    429,
+    "The next start is too far away",
+    "No slot was taken: try again when Retry-After is over, or with a greater `max_wait_s`.",
+)
 TOO_LARGE_HEAD: Final = ProblemKind(
     "too-large-head", 431, "The URL and the headers are too large", "Send fewer of them: their sum has 32 KiB at most."
 )

@@ -41,7 +41,6 @@ from weir.workers.fetches.reports import site_list
 from weir.workers.fetches.reports.forecast import forecast
 from weir.workers.fetches.reports.listed_site import SiteStatus
 from weir.workers.fetches.reports.site_status import SiteDetails, site_details, site_now
-from weir.workers.fetches.reports.timeline import timeline
 
 router = Router(tags=["sites"])
 CHANGES: Final = (READ_ONLY, NOT_FOUND, BUSY, CHANGED)
@@ -77,24 +76,6 @@ def get_forecast(request: HttpRequest, host: Host, query: Query[schemas.Forecast
     named = {name: value for name, value in asdict(found).items() if name in schemas.SiteForecast.model_fields}
     endless = {name: finite(named[name]) for name in ("held_for_s", "starts_in_s", "clears_in_s")}
     return schemas.SiteForecast(**{**named, **endless})
-
-
-@operation(
-    router, "GET", "/sites/{host}/slots", scope=scopes.SEE_SITES, answers={200: schemas.SiteSlots}, refusals=[NOT_FOUND]
-)
-def get_slots(request: HttpRequest, host: Host) -> schemas.SiteSlots:
-    """Return the slots of a site from a minute ago to the look-ahead, with their fates, and what starts next."""
-    found = looked(lambda: timeline(site_now(host).site.pk))
-    starts = [
-        schemas.NextStart(**{**start._asdict(), "start_in_s": finite(start.start_in_s)}) for start in found.next_starts
-    ]
-    return schemas.SiteSlots(
-        slots=[schemas.Slot(**slot._asdict()) for slot in found.slots],
-        has_more=found.has_more,
-        past_s=found.past_s,
-        ahead_s=found.ahead_s,
-        next_starts=starts,
-    )
 
 
 @operation(

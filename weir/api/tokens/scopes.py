@@ -19,6 +19,7 @@ ADD_WATCHES: Final = "weir_watches.add_watch"
 CHANGE_WATCHES: Final = watches.MAY_CHANGE
 SEE_SITES: Final = "weir_ratelimit.view_site"
 CHANGE_SITES: Final = sites.MAY_CHANGE
+TAKE_SLOTS: Final = "weir_ratelimit.add_slot"
 ASK_ROBOTS: Final = sites.ASK_ROBOTS.permission
 SEE_EMAILS: Final = "weir_mail.view_email"
 ADD_EMAILS: Final = "weir_mail.add_email"
@@ -41,6 +42,7 @@ SCOPES: Final[Mapping[str, str]] = {
     CHANGE_WATCHES: "remove watches",
     SEE_SITES: "see all sites",
     CHANGE_SITES: "create sites, change their rates, pause and resume them",
+    TAKE_SLOTS: "take starts of sites for requests of their own, and report that a site refused one",
     ASK_ROBOTS: "request robots.txt again",
     SEE_EMAILS: "see all e-mails, with their recipients",
     ADD_EMAILS: "send e-mails of any kind, with any context, to any address",
