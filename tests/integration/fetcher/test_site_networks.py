@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import trustme
+from django.db.models.functions import Now
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
@@ -17,6 +18,7 @@ from tests.integration.fetching import answering, fetch_until, fetched
 from tests.proxies import Asked, Proxy
 from tests.rows import rows
 from weir.ratelimit import site_settings
+from weir.ratelimit.models import Site as SiteRow
 from weir.ratelimit.models import StartTotal
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
@@ -213,12 +215,12 @@ def test_a_proxy_that_does_not_help_is_said(world: World, fetcher: Fetcher, sett
     """Nothing is asked of a proxy that the settings do not allow, or for what the URL itself shows to be forbidden."""
     proxy, site = world.proxy(credentials=CREDENTIALS), world.site()
     site_settings.set_rate(site.name, network={"proxy": f"http://{{secret:WRONG}}@{proxy.place}"})
-    address, _, port = proxy.place.partition(":")
-    refused = f"not connected to {address} port {port}: the proxy opens no tunnel: it answers 407"
-    assert error_of(site.url(), fetcher) == refused
+    refused = f"not connected to the site: its proxy {proxy.place} answers 407: it"
+    assert error_of(site.url(), fetcher) == f"{refused} does not accept the secret WRONG"
+    site_settings.resume(site.name)
     plain = world.site(by_tls=False)
-    site_settings.set_rate(plain.name, network={"proxy": f"http://{{secret:WRONG}}@{proxy.place}"})
-    assert error_of(plain.url(), fetcher) == "not connected to the site: its proxy answers 407"
+    site_settings.set_rate(plain.name, network={"proxy": f"http://{proxy.place}"})
+    assert error_of(plain.url(), fetcher) == f"{refused} asks for credentials, and the network names none"
     for secrets, said in (
         ({"WRONG": CREDENTIALS}, ""),
         ({}, "the secret WRONG is not known to this process"),
@@ -241,6 +243,21 @@ def test_a_proxy_that_does_not_help_is_said(world: World, fetcher: Fetcher, sett
     with pytest.raises(ValueError, match="WEIR_FETCH_PROXIES"):
         site_settings.set_rate(site.name, network={"proxy": f"http://{proxy.place}"})
     assert len(proxy.asked) == asked
+
+
+@pytest.mark.parametrize("by_tls", [True, False])
+def test_a_proxy_that_asks_for_other_credentials_is_asked_once(by_tls: bool, world: World, fetcher: Fetcher) -> None:
+    """It would refuse all fetches of the site, and may shut us out: the others wait, and lose no attempt."""
+    proxy, site = world.proxy(credentials=CREDENTIALS), world.site(by_tls=by_tls, rate="2/s")
+    site_settings.set_rate(site.name, network={"proxy": f"http://{{secret:WRONG}}@{proxy.place}"})
+    request_fetches([site.url(f"/{number}") for number in range(5)])
+    backed_off = SiteRow.objects.filter(name=site.name, backed_off_until__gt=Now())
+    waiting = Fetch.objects.filter(state=FetchState.QUEUED)
+    fetch_until(fetcher, lambda: backed_off.exists() and waiting.count() == 5, "the back-off")
+    assert "does not accept the secret WRONG" in backed_off.get().backoff_error
+    assert sorted(waiting.values_list("attempts", flat=True)) == [0, 0, 0, 0, 1]
+    assert len(proxy.asked) <= 2, "the second tunnel may be open already, ahead of its slot"
+    assert "wrong-1900" not in rows()
 
 
 def test_a_secret_without_what_is_needed_is_said(world: World, fetcher: Fetcher, settings: Settings) -> None:

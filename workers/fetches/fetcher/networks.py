@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from weir.conf import settings
 from weir.conf.secrets import SecretUnusable, secret
 from weir.conf.texts.request_headers import SECRET, Named
-from weir.conf.texts.site_network import CA, CERTIFICATE, PROXY, proxy_parts, secret_named
+from weir.conf.texts.site_network import CA, CERTIFICATE, PROXY, ProxyParts, proxy_parts, secret_named
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest
 from weir.workers.fetches.fetcher.wire.tls import context
 from weir.workers.fetches.jobs import Job
@@ -83,6 +83,15 @@ def network_of(job: Job) -> Network:
         raise UnsendableRequest(str(error), is_permanent=False) from None
     texts = [proxy and (proxy.place, *proxy.secrets.values()), ca and ca.text, certificate and certificate.text]
     return Network(hashlib.sha256(json.dumps(texts).encode()).hexdigest(), proxy, ca, certificate)
+
+
+def refusal_of_proxy(network: Network) -> str:
+    """Return a sentence about what the proxy refuses with 407; it names the secret, and quotes nothing of it."""
+    proxy = network.proxy or Proxy("", 0)
+    place = ProxyParts(proxy.host, proxy.port, "").place
+    named = ", ".join(secret.name for secret in proxy.secrets)
+    why = f"it does not accept the secret {named}" if named else "it asks for credentials, and the network names none"
+    return f"not connected to the site: its proxy {place} answers 407: {why}"
 
 
 def _pem(value: str) -> Pem:

@@ -22,23 +22,17 @@ from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import descriptors, heads
 from weir.workers.fetches.fetcher.http.attempt import Attempt, AttemptContext, RunOver
 from weir.workers.fetches.fetcher.http.connector import Connector
-from weir.workers.fetches.fetcher.http.faults import (
-    ConnectionTooSlow,
-    Fault,
-    LookupFailed,
-    Party,
-    Respect,
-    fault_of,
-)
+from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, Fault, LookupFailed, Party, Respect, fault_of
 from weir.workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from weir.workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
 from weir.workers.fetches.fetcher.http.resolver import GuardedResolver
 from weir.workers.fetches.fetcher.in_flight import HeldJob
-from weir.workers.fetches.fetcher.networks import network_of
+from weir.workers.fetches.fetcher.networks import network_of, refusal_of_proxy
 from weir.workers.fetches.fetcher.refusals.asked import Headers
 from weir.workers.fetches.fetcher.remembered import Remembered
 from weir.workers.fetches.fetcher.room.spilling import BodyNotSpilled
 from weir.workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
+from weir.workers.fetches.fetcher.wire.channel import ProxyAsks
 from weir.workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, ConnectionEnded, HttpConnection
 from weir.workers.fetches.fetcher.wire.pool import Pool
 from weir.workers.fetches.fetcher.wire.requests import UnsendableRequest
@@ -199,9 +193,9 @@ class Session:
             if not reader.has_head:
                 return await self._failure(attempt, error)
             cut = error
-        self._shared.reachability.reached(Respect.ANSWER)
         if reader.status_code == PROXY_ASKS and connection.by_proxy:
-            return attempt.as_failure("not connected to the site: its proxy answers 407")
+            return self._refused_by_proxy(attempt)
+        self._shared.reachability.reached(Respect.ANSWER)
         self._answered(attempt.job, reader.status_code, attempt.headers_of(reader))
         if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt, connection):
             return attempt.as_spared()
@@ -217,6 +211,12 @@ class Session:
             return attempt.as_answer(reader, Flaw.TOO_LARGE, str(error))
         event = await self._failure(attempt, error)
         return attempt.as_answer(reader, Flaw.CUT, event.error) if isinstance(event, Failure) else event
+
+    def _refused_by_proxy(self, attempt: Attempt) -> Event:
+        """Return the event of an attempt that a proxy answers with 407, which it would answer to all of the site."""
+        failure = attempt.as_failure(refusal_of_proxy(network_of(attempt.job)))
+        self._unreachable(attempt.job, failure.error)
+        return failure
 
     def _no_answer(self, attempt: Attempt, connection: HttpConnection) -> Event:
         """Return the event of an attempt whose request was written and got no answer at all.
@@ -246,6 +246,8 @@ class Session:
 
         A site to which connecting fails again and again is backed off.
         """
+        if isinstance(error, ProxyAsks):
+            return self._refused_by_proxy(attempt)
         job, written = attempt.job, attempt.started_at is not None
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
         failure = attempt.as_failure(fault.error, fault.permanent)  # its times are taken before the wait for evidence

@@ -19,8 +19,10 @@ MANY_READS = 1_000  # of a handshake, or an answer: after each further read, the
 FULL = READ // 4  # bytes that a read must bring to be worth it: it is not counted then
 GATHERING_S = 0.01
 MOST_OF_HANDSHAKE = 2**18  # bytes
-MOST_OF_TUNNEL = 2**14  # bytes of a proxy's answer
+MOST_OF_TUNNEL = 2**14  # bytes of a proxy's answer, and of interim answers before it
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})[ \r]")
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1(?!01)[0-9]{2}[ \r]")  # 101 is none
+_END_OF_HEAD = b"\r\n\r\n"
 MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
 MOST_REPLY = 2**12  # bytes that TLS replies to the bytes of one read: a record may ask 4,000 times for new keys
 SMALL = 256  # bytes: a record of TLS that is smaller costs more than its length explains, a microsecond or two
@@ -30,6 +32,10 @@ MOST_SMALL = 2**15  # small records of one answer
 
 class TunnelRefused(OSError):
     """The proxy did not connect us to the site."""
+
+
+class ProxyAsks(TunnelRefused):
+    """The proxy wants other credentials, or any (407)."""
 
 
 class TooManyBytes(Exception):
@@ -107,19 +113,23 @@ class Channel:
     async def tunnel(self, asked: bytes) -> None:
         """Have the proxy at the other end open a tunnel, before TLS; raises OSError if it does not."""
         await self._loop.sock_sendall(self._socket, asked)
-        came = b""
-        while (end := came.find(b"\r\n\r\n")) < 0:
+        came, size = b"", 0
+        while (end := came.find(_END_OF_HEAD)) < 0 or _INTERIM.match(came):
+            if end >= 0:  # it says nothing about the tunnel yet (RFC 9110, 15.2)
+                came = came[end + len(_END_OF_HEAD) :]
+                continue
             data = await self._loop.sock_recv(self._socket, READ)
-            came += data
-            if not data or len(came) > MOST_OF_TUNNEL:
+            came, size = came + data, size + len(data)
+            if not data or size > MOST_OF_TUNNEL:
                 raise TunnelRefused(
                     f"the proxy opens no tunnel: it {'says too much' if data else 'ends the connection'}"
                 )
         status = _STATUS.match(came)
         if status is None or not status[1].startswith(b"2"):
             said = f"answers {status[1].decode()}" if status else "does not answer in HTTP"
-            raise TunnelRefused(f"the proxy opens no tunnel: it {said}")
-        if came[end + 4 :]:
+            asks = status is not None and status[1] == b"407"
+            raise (ProxyAsks if asks else TunnelRefused)(f"the proxy opens no tunnel: it {said}")
+        if came[end + len(_END_OF_HEAD) :]:
             raise TunnelRefused("the proxy opens no tunnel: it speaks before the site is asked")
 
     def encrypted(self, text: bytes) -> bytes:
