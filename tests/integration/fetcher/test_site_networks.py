@@ -147,7 +147,7 @@ def test_a_site_may_have_authorities_of_its_own(world: World, fetcher: Fetcher, 
     """They count instead of the system's, for this site alone; bundles have their names between them, in UTF-8."""
     site, other = world.site(), world.site()
     said = []
-    bundle = "\ufeff{OTHER_CA}\n# F\u0151tan\u00fas\u00edtv\u00e1ny\r\n{CA}".format(**settings.WEIR_SECRETS)
+    bundle = "\ufeff{OTHER_CA}\n# F\u0151tan\u00fas\u00edtv\u00e1ny\r\n\ufeff{CA}".format(**settings.WEIR_SECRETS)
     settings.WEIR_SECRETS = {**settings.WEIR_SECRETS, "BUNDLE": bundle}
     for network in (None, {"ca": "{secret:OTHER_CA}"}, {"ca": "{secret:CA}"}, {"ca": "{secret:BUNDLE}"}):
         if network:

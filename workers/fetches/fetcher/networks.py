@@ -27,6 +27,7 @@ from weir.workers.fetches.jobs import Job
 from weir.workers.fetches.targets import UrlParts
 
 MOST_CONTEXTS: Final = 100
+BOM: Final = "\ufeff"
 
 
 class Pem(NamedTuple):
@@ -96,7 +97,7 @@ def refusal_of_proxy(network: Network) -> str:
 
 def _pem(value: str) -> Pem:
     name = secret_named(value)
-    return Pem(name, secret(name))
+    return Pem(name, secret(name).replace(BOM, ""))  # editors write one before the first line, of each joined file
 
 
 def _proxy(url: str) -> Proxy:
@@ -139,7 +140,7 @@ def _certificates(text: str) -> str:
 
     Raises ValueError if nothing is left: `ssl` would trust the system's authorities then.
     """
-    if left := "\n".join(line for line in text.removeprefix("\ufeff").splitlines() if line.isascii()).strip():
+    if left := "\n".join(line for line in text.splitlines() if line.isascii()).strip():
         return left
     raise ValueError("no line is ASCII")
 

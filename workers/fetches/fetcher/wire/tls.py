@@ -16,9 +16,14 @@ CIPHERS = "@SECLEVEL=2:ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES:!aNULL:!eNULL:!aDSS:!S
 def context(ca: str | None = None) -> ssl.SSLContext:
     """Return a context that trusts these authorities, or else the system's, and speaks HTTP/1.1.
 
+    A certificate is valid as it is for curl, with any version of Python. Since 3.13, Python's default is strict: it
+    refuses what private authorities often make, such as a certificate without an Authority Key Identifier, and some of
+    public ones. An authority in `ca` is trusted even if another one has signed it.
+
     Raises ssl.SSLError, ValueError or TypeError if `ca`, in PEM, has no certificate.
     """
     made = ssl.create_default_context(cadata=ca)
+    made.verify_flags = (made.verify_flags & ~ssl.VERIFY_X509_STRICT) | ssl.VERIFY_X509_PARTIAL_CHAIN
     made.set_ciphers(CIPHERS)
     made.options |= ssl.OP_NO_RENEGOTIATION
     made.set_alpn_protocols(["http/1.1"])
