@@ -12,6 +12,7 @@ class Size:
     queued_at_first_site: int  # of these
     held: int
     ended: int  # in the last 30 days, more of them lately
+    batches: int  # with half of the fetches; every other batch has ended
     slots: int  # of the last hour
     users: int  # with a number of unread notifications
     emails: int
@@ -28,6 +29,7 @@ LARGE = Size(
     queued_at_first_site=100_000,
     held=2_000,
     ended=5_000_000,
+    batches=10_000,
     slots=1_800_000,
     users=1_000_000,
     emails=1_000_000,

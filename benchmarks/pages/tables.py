@@ -11,7 +11,8 @@ from benchmarks.once import large
 from benchmarks.pages.size import Size
 
 TABLES = """
-    weir_fetches_fetchbody, weir_fetches_fetch, weir_fetches_robotsfile, weir_ratelimit_slot, weir_ratelimit_site,
+    weir_fetches_fetchbody, weir_fetches_fetch, weir_fetches_batch, weir_fetches_batchchange,
+    weir_fetches_robotsfile, weir_ratelimit_slot, weir_ratelimit_site,
     weir_processes_process, weir_history_minute, weir_history_siteminute, weir_history_total,
     weir_history_watermark, weir_mail_email, weir_mail_rendering, weir_mail_resolution, weir_mail_pausedkind,
     weir_notifications_unreadcount, weir_notifications_doubt, weir_notifications_flushedepoch,
@@ -42,14 +43,15 @@ SITES = """
 ENDED = """
     INSERT INTO weir_fetches_fetch (
         url, hop_url, site_id, state, priority, attempts, max_attempts, status_code, error, slot_id, lateness_ms,
-        elapsed_ms, not_before, created_at, started_at, finished_at
+        elapsed_ms, not_before, created_at, started_at, finished_at, batch_id
     )
     SELECT
         url, url, site, state, n % 3, 1, 5, CASE WHEN state = 'done' THEN (ARRAY[200, 200, 200, 404])[1 + n % 4] END,
         CASE WHEN state = 'failed' THEN (ARRAY[
             'the site answered 503', 'the site answered 500', 'connection refused by ' || site, 'timed out after 30 s'
         ])[1 + n / 100 % 4] ELSE '' END,
-        n, n % 40, 100, at - interval '10 min', at - interval '10 min', at - interval '100 ms', at
+        n, n % 40, 100, at - interval '10 min', at - interval '10 min', at - interval '100 ms', at,
+        CASE WHEN n % 2 = 0 THEN 1 + n::bigint * 31 % {batches} END
     FROM generate_series(1, {ended}) AS n
     CROSS JOIN LATERAL (SELECT
         1 + n::bigint * 7919 % {sites} AS site, n % 100 AS place,
@@ -65,14 +67,35 @@ ENDED = """
 """
 # The first site has a long queue, all others share the rest; one in ten is for later.
 QUEUED = """
-    INSERT INTO weir_fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, not_before, created_at)
+    INSERT INTO weir_fetches_fetch (
+        url, hop_url, site_id, state, priority, max_attempts, not_before, created_at, batch_id
+    )
     SELECT
         'http://site-' || site || '.bench/new/' || n, '', site, 'queued', n % 3, 5,
-        now() + CASE WHEN n % 10 = 0 THEN interval '1 hour' ELSE n * -interval '1 ms' END, now() - n * interval '1 ms'
+        now() + CASE WHEN n % 10 = 0 THEN interval '1 hour' ELSE n * -interval '1 ms' END, now() - n * interval '1 ms',
+        CASE WHEN n % 2 = 0 THEN 2 * (1 + n / 2 % ({batches} / 2)) END
     FROM generate_series(1, {queued}) AS n
     CROSS JOIN LATERAL (
         SELECT CASE WHEN n <= {queued_at_first_site} THEN 1 ELSE 1 + n % {sites} END AS site
     ) AS drawn
+"""
+BATCHES = """
+    INSERT INTO weir_fetches_batch (name, unfinished, done, failed, cancelled, ended_at)
+    SELECT
+        'import-' || n, coalesce(queued, 0), coalesce(done, 0), coalesce(failed, 0), coalesce(cancelled, 0),
+        CASE WHEN n % 2 = 1 THEN now() END
+    FROM generate_series(1, {batches}) AS n
+    LEFT JOIN (
+        SELECT
+            batch_id,
+            count(*) FILTER (WHERE state = 'queued') AS queued,
+            count(*) FILTER (WHERE state = 'done') AS done,
+            count(*) FILTER (WHERE state = 'failed') AS failed,
+            count(*) FILTER (WHERE state = 'cancelled') AS cancelled
+        FROM weir_fetches_fetch
+        GROUP BY batch_id
+    ) AS counted ON counted.batch_id = n
+    ORDER BY n
 """
 HELD = """
     INSERT INTO weir_fetches_fetch (
@@ -168,7 +191,7 @@ def fill(size: Size) -> Iterator[Figure]:
         with database.without_indexes("weir_fetches_fetch"):
             for rows in (ENDED, QUEUED):
                 _run(rows, size)
-        for rows in (HISTORY, UNREAD, PROCESSES):
+        for rows in (BATCHES, HISTORY, UNREAD, PROCESSES):
             _run(rows, size)
         with database.without_indexes("weir_ratelimit_slot"):
             _run(SLOTS, size)

@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from benchmarks.pages.size import Size
 from weir.workers import cursors
-from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import Batch, Fetch
 from weir.workers.mail.models import Email
 
 FIRST_SITE = "site-1.bench"
+FIRST_BATCH = "import-1"
 NOBODY = "nothing-has-this"
 
 
@@ -36,11 +37,16 @@ def visits(size: Size) -> Iterator[Visit]:
     yield from _pages("fetches", "/fetches/", _of_fetches(size))
     for state in ("queued", "running", "done", "failed"):
         yield Visit(name=f"fetch_{state}", path=f"/fetches/{_middle(Fetch.objects.filter(state=state))}/")
+    yield from _pages("batches", "/batches/", [{}, {"state": "ended"}, {"name": NOBODY}, {"name": FIRST_BATCH}])
+    for state in ("running", "ended"):
+        batch = _middle(Batch.objects.filter(ended_at__isnull=state == "running"))
+        yield Visit(name=f"batch_{state}", path=f"/batches/{batch}/")
     yield Visit(name="unread", path="/unread/")
     yield from _pages("emails", "/emails/", _of_emails(size))
     for state in ("pending", "unknown", "sent"):
         yield Visit(name=f"email_{state}", path=f"/emails/{_middle(Email.objects.filter(state=state))}/")
-    for text in (NOBODY, "site-", f"http://{FIRST_SITE}/", f"{FIRST_SITE}/", f"/{NOBODY}", "customer."):
+    of_sites = ("site-", f"http://{FIRST_SITE}/", f"{FIRST_SITE}/")
+    for text in (NOBODY, *of_sites, f"/{NOBODY}", "customer.", "import-"):
         yield Visit(name=f"search?q={text}", path=f"/search/?{urlencode({'q': text})}", is_live=False)
     yield Visit(name="metrics", path="/metrics", is_live=False)
     yield Visit(name="sign_in", path="/sign-in/", is_live=False)

@@ -60,8 +60,9 @@ class Numbers(NamedTuple):
     halted: int  # sites with due fetches that are paused until an operator resumes them
     halted_site: str | None
     halted_sites: list[str]  # as above
-    uncalled: int  # fetches and batches that have ended, and named a task as on_done that a worker did not know
+    uncalled: int  # fetches and batches that have ended, and named a task that a worker did not know
     uncalled_task: str | None  # the task that most of them name
+    uncalled_as: str | None  # as what they name it: on_done, on_batch_done, or both
     missed: int | None  # slots of the last minutes that passed before a fetcher took them; None if that is not many
     missed_of: int | None
     doubts: int

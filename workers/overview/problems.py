@@ -212,8 +212,9 @@ def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
     if numbers.halted:
         yield _halted(numbers)
     if numbers.uncalled:
-        calls = f"{shown(numbers.uncalled)} call{pluralize(numbers.uncalled, ' of on_done was,s of on_done were')}"
-        text = f"{calls} not made, as a worker does not know the task {numbers.uncalled_task}."
+        calls = f"{shown(numbers.uncalled)} call{pluralize(numbers.uncalled)} of {numbers.uncalled_as}"
+        were = pluralize(numbers.uncalled, "was,were")
+        text = f"{calls} {were} not made, as a worker does not know the task {numbers.uncalled_task}."
         next_step = f"{CALLED_AGAIN}; manage.py doctor says which name is close"
         yield PersonNeeded(text, next_step, ON_DONE, about=numbers.uncalled_task or "")
 

@@ -75,6 +75,15 @@ def test_a_fetch_has_headers_of_its_own_that_name_no_secret(program: Program) ->
     assert (wrong.status_code, "belongs to the connection" in wrong.text) == (422, True)
 
 
+def test_the_name_of_a_batch_is_as_long_as_its_prefix_lets_it_be(program: Program) -> None:
+    """What goes before it counts, and the refusal says how much is left."""
+    body: dict[str, Any] = {"urls": ["https://a.example/"], "batch": "x" * 191}
+    assert program.call("POST", "/fetches", body).status_code == 202
+    refused = program.call("POST", "/fetches", {**body, "batch": "x" * 192})
+    said = "batch must have 191 characters at most: 'api:shop' and a blank go before it."
+    assert (refused.status_code, refused.json()["detail"]) == (422, said)
+
+
 def test_a_program_needs_a_scope_to_change_something_at_a_site(world: World) -> None:
     """Its headers may have the site's secrets. What it sends is the same as from web code."""
     del world

@@ -38,10 +38,15 @@ def document() -> BaseSchema:
     """Return what schemathesis reads in the document.
 
     What only the domain can judge, such as whether a text is a rate, is refused with 422 though the document allows it.
+    Slots are refused with 429 while a site has given out those of the next seconds.
     """
     load_all_checks()
     config = schemathesis.Config.from_dict(
-        {"checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "404", "409", "412", "422", "428"]}}}
+        {
+            "checks": {
+                "positive_data_acceptance": {"expected-statuses": ["2xx", "404", "409", "412", "422", "428", "429"]}
+            }
+        }
     )
     return schemathesis.openapi.from_wsgi("/api/openapi.json", get_wsgi_application(), config=config)
 

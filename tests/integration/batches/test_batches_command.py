@@ -20,7 +20,8 @@ from weir.workers.fetches.batches import counting
 from weir.workers.fetches.batches.counts import batch_counts, id_of
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetches
-from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import Batch, Fetch
+from weir.workers.fetches.on_done import unknown
 from weir.workers.fetches.reports import batches, fetch_filters
 from weir.workers.fetches.reports.batches import outlook
 from weir.workers.fetches.reports.fetch_list import fetch_list
@@ -160,3 +161,23 @@ def test_a_program_fills_a_batch_of_its_own_and_sees_how_far_it_is(batch: int) -
     assert program.call("GET", f"/batches/{own}").json()["state"] == "ended"
     filtered = {"filter": {"batch": NAME, "error": "500"}, "expected": 1}
     assert program.call("POST", "/fetch-retries", filtered).json()["queued"] == 1
+
+
+def test_a_list_has_the_batch_of_a_name(batch: int) -> None:
+    assert [found["id"] for found in data("list", "--name", NAME)["batches"]] == [batch]
+    assert "No batches." in run("list", "--name", "import")
+
+
+def test_a_task_that_a_worker_does_not_know_is_told(batch: int) -> None:
+    """With what to do, as for a fetch."""
+    Batch.objects.filter(pk=batch).update(on_done="shop.tasks.arived", is_open=False)
+    assert "shop.tasks.arived at its end" in run("show", NAME)
+    Batch.objects.filter(pk=batch).update(ended_at=Now())
+    Fetch.objects.filter(batch=batch).update(state="done", status_code=200, finished_at=Now())
+    assert "shop.tasks.arived within seconds" in run("show", NAME)
+    unknown.record_batch(batch, "shop.tasks.arived")
+    text = run("show", NAME)
+    assert "does not know this task; define this task, and restart the workers of its queue" in " ".join(text.split())
+    again = Batch.objects.get(pk=batch).on_done_again_at
+    assert again is not None
+    assert data("show", NAME)["on_done_again_at"] == again.isoformat()

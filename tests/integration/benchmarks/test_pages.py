@@ -18,6 +18,7 @@ SMALL = Size(
     queued_at_first_site=40,
     held=10,
     ended=200,
+    batches=10,
     slots=200,
     users=100,
     emails=5_000,  # fewer have none that is unknown
@@ -33,7 +34,13 @@ SMALL = Size(
 def test_each_page_is_measured(tmp_path: Path) -> None:
     """Else a long benchmark ends in the middle."""
     names = {figure.name for figure in pages.measure(tmp_path, SMALL)}
-    assert {"overview live_p99", "sites?sort=refusals p50", "fetch_queued cold", "metrics statements"} <= names
+    assert {
+        "overview live_p99",
+        "sites?sort=refusals p50",
+        "fetch_queued cold",
+        "batch_running cold",
+        "metrics statements",
+    } <= names
     assert "weir_history_minute" in (tmp_path / "pages" / "overview.txt").read_text()
 
 

@@ -15,6 +15,7 @@ from django.test import Client
 from project.logins import links
 from weir.ops.views import search
 from weir.ratelimit import site_settings
+from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email
@@ -216,3 +217,14 @@ def test_a_recipient_who_is_typed_into_the_list_of_e_mails_is_found(operator: Cl
     assert row not in missed
     assert '<a href="?state=&amp;to=robin">Look in any state</a>' in missed
     assert row in operator.get("/emails/?state=&to=robin").text
+
+
+def test_a_batch_is_found_by_its_name_or_its_beginning(operator: Client) -> None:
+    """A program's batch as it is stored."""
+    for name in ("import-7", "import-70", "api:shop a/b"):
+        request_fetches(["https://a.example/"], batch=name)
+    seven, seventy, of_program = (f"/batches/{id_of(name)}/" for name in ("import-7", "import-70", "api:shop a/b"))
+    assert led(operator, "import-7") == seven
+    assert led(operator, "import-70") == seventy
+    assert shown(operator, "import") == [seven, seventy]
+    assert led(operator, "api:shop a/b") == of_program

@@ -28,7 +28,7 @@ from weir.ratelimit.models import Site
 from weir.redis_link import calls
 from weir.workers import broker_link
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.models import Batch, Fetch, FetchState
 from weir.workers.fetches.on_done import unknown
 from weir.workers.history.models import Minute
 from weir.workers.mail.models import Email
@@ -179,13 +179,18 @@ def test_a_migration_that_is_not_applied_needs_a_person(monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("alive")
 def test_a_task_that_a_worker_does_not_know_needs_a_person() -> None:
-    """It is named, until it is called again."""
+    """It is named, until it is called again, and so is the parameter that names it."""
     for task in ("shop.tasks.other", "shop.tasks.arived", "shop.tasks.arived"):
         unknown.record(request_fetch("not a URL", on_done=task).pk, task)
     text, status = told()
     assert status == 1
     assert "! 3 calls of on_done were not made, as a worker does not know the task shop.tasks.arived." in text
+    batch = Batch.objects.create(name="import-7", on_done="shop.tasks.arived", ended_at=database_now())
+    unknown.record_batch(batch.pk, batch.on_done)
+    assert "! 4 calls of on_batch_done and on_done were not made" in told()[0]
     Fetch.objects.update(on_done_again_at=None)
+    assert "! 1 call of on_batch_done was not made" in told()[0]
+    Batch.objects.update(on_done_again_at=None)
     assert told()[1] == 0
 
 

@@ -153,6 +153,7 @@ WRONG: dict[str, Any] = {
     "missed_of": 4_000,
     "uncalled": 1,
     "uncalled_task": "shop.tasks.arived",
+    "uncalled_as": "on_done",
     "unknown": 1,
     "unknown_kinds": ["news"],
     "failing": 30,

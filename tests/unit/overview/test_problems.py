@@ -21,6 +21,7 @@ NOTHING: dict[str, Any] = {
     "halted_site": None,
     **dict.fromkeys(("stalled_sites", "halted_sites", "late_kinds", "unknown_kinds"), ()),
     "uncalled_task": None,
+    "uncalled_as": None,
     "missed": None,
     "failing_kind": None,
     "failing_reply": None,
@@ -133,7 +134,7 @@ WRONG = [
         "manage.py sites list",
     ),
     (
-        seen(uncalled=1, uncalled_task="shop.tasks.arived"),
+        seen(uncalled=1, uncalled_task="shop.tasks.arived", uncalled_as="on_done"),
         "1 call of on_done was not made, as a worker does not know the task shop.tasks.arived.",
         "define this task, and restart the workers of its queue: it is called again every 5m 00s; manage.py",
     ),

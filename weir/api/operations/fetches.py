@@ -48,7 +48,7 @@ from weir.workers.fetches.actions import fetches
 from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.methods import SAFE
-from weir.workers.fetches.models import FINAL, BodyGone, Fetch
+from weir.workers.fetches.models import FINAL, LONGEST_BATCH_NAME, BodyGone, Fetch
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
 from weir.workers.fetches.reports.fetch_way import FetchOnItsWay, fetch_way
@@ -192,7 +192,14 @@ def _batch(request: HttpRequest, wanted: NewFetches) -> str | None:
     """Return the whole name of the batch: no program adds to the batches of others. Raises Problem."""
     if not wanted.urls and wanted.batch is None:
         raise Problem(INVALID, "urls must have at least one URL, unless the request names a batch.")
-    return None if wanted.batch is None else own_name(request, wanted.batch)
+    if wanted.batch is None:
+        return None
+    name = own_name(request, wanted.batch)
+    if len(name) > LONGEST_BATCH_NAME:
+        most = max(0, LONGEST_BATCH_NAME - len(own_name(request, "")))
+        prefix = own_name(request, "").strip()
+        raise Problem(INVALID, f"batch must have {most} characters at most: {prefix!r} and a blank go before it.")
+    return name
 
 
 def _accepted(fetch: Fetch) -> AcceptedFetch:

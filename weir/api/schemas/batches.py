@@ -27,6 +27,9 @@ class Batch(Answer):
     created_at: datetime
     ended_at: datetime | None
     on_done_called_at: datetime | None
+    on_done_again_at: Annotated[
+        datetime | None, Field(description="when the task is called again, because a worker did not know it")
+    ]
 
 
 class BatchSite(Answer):

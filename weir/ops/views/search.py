@@ -1,4 +1,4 @@
-"""Search: from a number, a URL or a part of one, a site's name, a recipient, a key or a Message-ID to a page.
+"""Search: from a number, a URL or a part of one, the name of a site or a batch, a recipient, a key or a Message-ID.
 
 An index serves each question, and each has the time of a page's statement. No index serves a part of a URL: so many
 fetches of the site that the text names, or of all sites, are looked at as for a page of the list, and the answer says
@@ -22,8 +22,8 @@ from weir.ops.views.links import Link, list_url
 from weir.postgres import planner
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_names import InvalidSiteName, canonical
-from weir.workers.fetches.models import ACTIVE, FINAL, Fetch
-from weir.workers.fetches.reports import fetch_filters, site_list
+from weir.workers.fetches.models import ACTIVE, FINAL, Batch, Fetch
+from weir.workers.fetches.reports import batches, fetch_filters, site_list
 from weir.workers.fetches.reports.fetch_filters import UrlMatch
 from weir.workers.fetches.reports.fetch_list import LARGEST_ID, ListedFetch, fetch_list
 from weir.workers.mail.models import Email
@@ -76,7 +76,7 @@ def _answer(request: HttpRequest, text: str) -> HttpResponse:
 
 def _parts(text: str) -> list[_Part]:
     if "/" not in text:
-        asked = {"By number": _of_number, "Sites": _sites, "E-mails": _emails}
+        asked = {"By number": _of_number, "Sites": _sites, "Batches": _batches, "E-mails": _emails}
         parts = [_part(title, ask, text) for title, ask in asked.items()]
         is_found = any(part.found.hits or part.failure for part in parts)
         return parts if is_found or len(text) < LEAST_PART else [*parts, _part("Fetches", _fetches_with, text)]
@@ -86,7 +86,8 @@ def _parts(text: str) -> list[_Part]:
     having = _part("Fetches with this in their URL", _fetches_with, text)
     if having.found.hits:
         return [fetches, having]
-    return [fetches, having, _part("Sites", _site_of_url, text), _part("E-mails", _emails, text)]
+    others = {"Sites": _site_of_url, "Batches": _batches, "E-mails": _emails}
+    return [fetches, having, *(_part(title, ask, text) for title, ask in others.items())]
 
 
 def _each_once(parts: Sequence[_Part]) -> list[_Part]:
@@ -177,6 +178,12 @@ def _canonical(name: str) -> str:
         return ""
 
 
+def _batches(text: str) -> _Hits:
+    """Return the batch of this name, or those whose names begin with it. What programs ask for begins with `api:`."""
+    planner.by_indexes()
+    return _Hits(hits=[_batch(batch) for batch in batches.named(text, MOST)])
+
+
 def _emails(text: str) -> _Hits:
     """Return the e-mails to recipients whose address begins with the text, and those with this key or Message-ID."""
     planner.by_indexes()
@@ -193,6 +200,10 @@ def _fetch(fetch: Fetch | ListedFetch) -> Link:
 def _email(email: Email) -> Link:
     words = f"E-mail {email.pk}, {email.state}: {email.kind} {email.key}, to {email.recipient}"
     return Link(url=reverse("weir_ops:email", args=[email.pk]), words=words)
+
+
+def _batch(batch: Batch) -> Link:
+    return Link(url=reverse("weir_ops:batch", args=[batch.pk]), words=f"Batch {batch.pk}: {batch.name}")
 
 
 def _site_link(name: str) -> Link:

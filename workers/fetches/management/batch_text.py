@@ -9,6 +9,7 @@ from rich.text import Text
 from weir.workers.cli import terminal
 from weir.workers.fetches.batches.counts import BatchCounts
 from weir.workers.fetches.management.forecast_text import WHEN
+from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.batches import BatchOutlook, as_data
 
 NUMBERS = ("unfinished", "done", "failed", "cancelled")
@@ -35,10 +36,23 @@ def as_text(found: BatchOutlook) -> str:
         "fetches": f"{counts.total:,}: " + ", ".join(f"{getattr(counts, name):,} {name}" for name in NUMBERS),
         "ended": ended if counts.state == "ended" else "",
         "forecast": " ".join(sentences(found)),
-        "calls": terminal.printable(counts.on_done),
+        "calls": terminal.printable(" ".join(called(counts))),
     }
     shown = terminal.fields({name: value for name, value in lines.items() if value})
     return "\n".join([f"batch {terminal.printable(counts.name)}", *shown])
+
+
+def called(counts: BatchCounts) -> Iterator[str]:
+    """Yield the task of on_batch_done, and what became of the call; nothing without a task."""
+    if not counts.on_done:
+        return
+    yield counts.on_done
+    if counts.on_done_again_at:
+        yield f"in vain: the worker that got the call does not know this task; {CALLED_AGAIN}"
+    elif counts.on_done_called_at:
+        yield f"at {counts.on_done_called_at.astimezone(UTC):{WHEN}}"
+    else:
+        yield "at its end" if counts.state != "ended" else "within seconds"
 
 
 def sentences(found: BatchOutlook) -> Iterator[str]:

@@ -24,6 +24,7 @@ ROWS: Final = 100
 LARGEST_ID: Final = 2**63 - 1
 STATES: Final = ("running", "open", "ended")
 LOOKED_AT: Final = 5_000  # rows that may have to be read from as many places of a disk
+MOMENTS: Final = ("created_at", "ended_at", "on_done_called_at", "on_done_again_at")
 MOST_SITES: Final = 3  # of which a forecast is made: each counts the queue of its site
 
 
@@ -88,6 +89,13 @@ def batch_list(*, state: str = "", name: str = "", cursor: str | None = None, mo
     return BatchPage(shown, cursors.encode([found[most - 1]]) if len(found) > most else None)
 
 
+def named(text: str, most: int) -> Sequence[Batch]:
+    """Return the batch of this name; without one, up to `most` whose names begin with it. An index finds them."""
+    if found := list(Batch.objects.filter(name=text)):
+        return found
+    return sorted(Batch.objects.filter(name__startswith=text)[:most], key=lambda batch: str(batch.name))
+
+
 def outlook(batch_id: int) -> BatchOutlook:
     """Return the batch and the forecast of its end, which holds if nothing else happens. Raises UnknownBatch."""
     waiting = BATCH_SITES(batch=batch_id, look=LOOKED_AT, most=MOST_SITES)
@@ -103,7 +111,7 @@ def outlook(batch_id: int) -> BatchOutlook:
 
 def as_data(counts: BatchCounts) -> dict[str, object]:
     """Return a batch for machines."""
-    moments = {name: getattr(counts, name) for name in ("created_at", "ended_at", "on_done_called_at")}
+    moments = {name: getattr(counts, name) for name in MOMENTS}
     return {
         "id": counts.id,
         "name": counts.name,

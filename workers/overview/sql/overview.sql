@@ -135,7 +135,7 @@ WITH clock AS MATERIALIZED (
     LIMIT 1
 ), uncalled AS MATERIALIZED (
     (
-        SELECT on_done
+        SELECT on_done, 'on_done' AS parameter
         FROM weir_fetches_fetch
         WHERE on_done_again_at IS NOT NULL
         ORDER BY on_done_again_at
@@ -143,7 +143,7 @@ WITH clock AS MATERIALIZED (
     )
     UNION ALL
     (
-        SELECT on_done
+        SELECT on_done, 'on_batch_done' AS parameter
         FROM weir_fetches_batch
         WHERE on_done_again_at IS NOT NULL
         ORDER BY on_done_again_at
@@ -273,6 +273,7 @@ SELECT
     ARRAY(SELECT name FROM halted ORDER BY since, name LIMIT %(few)s) AS halted_sites,
     (SELECT count(*) FROM uncalled) AS uncalled,
     (SELECT on_done FROM uncalled GROUP BY on_done ORDER BY count(*) DESC, on_done LIMIT 1) AS uncalled_task,
+    (SELECT string_agg(DISTINCT parameter, ' and ') FROM uncalled) AS uncalled_as,
     (SELECT missed FROM behind) AS missed,
     (SELECT slots FROM behind) AS missed_of,
     (SELECT count(*) FROM (SELECT FROM weir_notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,

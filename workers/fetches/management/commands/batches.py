@@ -20,7 +20,7 @@ class List(Subcommand):
 
     name = "list"
     help = "list batches, the newest first"
-    examples = ("list", "list --state running --json")
+    examples = ("list", "list --state running --json", "list --name import-7")
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -29,13 +29,14 @@ class List(Subcommand):
             metavar="STATE",
             help=f"only those that are {', '.join(STATES)}; an open one waits for more",
         )
+        parser.add_argument("--name", type=utf8, default="", metavar="NAME", help="only the one of this name")
         parser.add_argument(
             "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"the first N of them (default {LISTED})"
         )
         parser.add_argument("--after", metavar="CURSOR", help="go on where a list ended, which has told its cursor")
 
     def run(self, *, limit: int, after: str | None, **options: Any) -> Result:
-        page = batch_list(state=options["state"] or "", cursor=after, most=limit)
+        page = batch_list(state=options["state"] or "", name=options["name"], cursor=after, most=limit)
         hint = f"There are more: --after {page.next} goes on." if page.next else ""
         return Result(
             text=lambda: (batch_text.as_table(page.batches) if page.batches else "No batches.") + hint,
