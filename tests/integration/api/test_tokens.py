@@ -151,4 +151,5 @@ def test_what_a_program_changes_has_its_entry(world: World) -> None:
         *("fetches.cancel", "fetches.retry", "sites.set", "sites.pause", "sites.resume", "sites.ask_robots"),
         *("emails.arrived", "emails.pause_kind", "emails.resume_kind", "unread.reconcile_user", "watches.remove"),
         "batches.cancel",
+        "users.forget",
     }
