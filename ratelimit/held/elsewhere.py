@@ -78,5 +78,5 @@ def _interval_s(host: str) -> float:
     if known := known_sites({host}):
         intervals = Site.objects.filter(pk=known[host].id).values_list("effective_interval", flat=True)
         if interval := intervals.first():
-            return interval.total_seconds()
+            return float(interval.total_seconds())
     return parse_rate(settings.WEIR_DEFAULT_RATE).total_seconds()

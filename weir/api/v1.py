@@ -14,7 +14,19 @@ from weir.api.access import CHALLENGE, NEEDED
 from weir.api.http import problems
 from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Problem, ProblemKind
-from weir.api.operations import batches, emails, events, fetches, notifications, retries, sites, slots, status, users, watches
+from weir.api.operations import (
+    batches,
+    emails,
+    events,
+    fetches,
+    notifications,
+    retries,
+    sites,
+    slots,
+    status,
+    users,
+    watches,
+)
 from weir.logs.loggers import get_logger
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.site_settings import SiteBusy

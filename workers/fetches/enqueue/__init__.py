@@ -120,8 +120,10 @@ def request_fetches(
     first within a site, then age. `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after
     network errors, and answers that refuse (429) or fail (5xx). `on_done` is a Celery task, or its name: it is called
     with the fetch's id when the fetch has ended, at least once.
+
     With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. If it
     does, the fetch ends `done` with status 304, and its `content` is the earlier body.
+
     `headers` are headers of the request, by name; they replace those of the site (`set_rate`). `{secret:NAME}` in a
     value stands for a secret, which the fetcher puts there (weir.conf.secrets). Once a redirect has led to another
     origin, none of them is sent but Accept, Accept-Language, Range, If-Range and User-Agent.
@@ -150,14 +152,21 @@ def request_fetches(
     not called before a call for the batch without it, which may have no URLs. Each call opens a batch that has ended
     again, and it ends anew. A call that makes the batch makes others for the same name wait until it has committed.
 
-    Raises ValueError for a priority outside -32,768 to 32,766 (what Weir asks for goes before all), `max_attempts`
-    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, a method that is
-    not `repeatable`, a body larger than WEIR_FETCH_MAX_REQUEST_BODY, a request that cannot be sent as it is given, a
-    `share` or `reference` that is too long or not printable, references that are not one for each URL, an `on_done` of
-    more than 200 characters, or one that begins with the name of an installed app, which has no such task: a name of
-    another service's task is accepted; TypeError for one text instead of many, an item that is not a text, and a
-    `not_before`, `on_done`, `share`, `reference` or header of another type; SitesLocked if other transactions block the
-    site of a new host for ten seconds. Nothing is stored then.
+    Raises ValueError, and stores nothing, for
+
+    - a priority outside -32,768 to 32,766 (what Weir asks for goes before all), `max_attempts` outside 1 to 32,767, and
+      a `not_before` without a time zone, or outside the years 1 to 9999 of UTC;
+    - a method that needs `repeatable`, a body larger than WEIR_FETCH_MAX_REQUEST_BODY, and a request that cannot be
+      sent as it is given;
+    - a `share` that is longer than 100 characters, a `reference` of more than 200, or one that is not printable, and
+      references that are not one for each URL;
+    - a `batch` that is not 1 to 200 printable characters, and `on_batch_done` or `more_to_come` without a `batch`;
+    - an `on_done` or `on_batch_done` of more than 200 characters, or that begins with the name of an installed app
+      which has no such task; the name of another service's task is accepted.
+
+    Raises TypeError for one text instead of many, an item that is not a text, and a `not_before`, `on_done`,
+    `on_batch_done`, `batch`, `share`, `reference` or header of another type. Raises SitesLocked if other transactions
+    block the site of a new host for ten seconds.
 
     The site of a new host is committed immediately, on a connection of its own if a transaction is open, and stays even
     if that transaction rolls back: no caller waits for another caller's transaction.
