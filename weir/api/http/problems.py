@@ -99,7 +99,7 @@ SUPPRESSED: Final = ProblemKind(
     "suppressed",
     422,
     "Nothing is sent to this address",
-    "It is on the suppression list. If that is wrong, an operator takes it off: `manage.py emails unsuppress`.",
+    "It is on the suppression list: `manage.py emails unsuppress` takes it off.",
 )
 IF_MATCH_NEEDED: Final = ProblemKind(
     "if-match-needed", 428, "If-Match is needed", "Get it first, and send its ETag in If-Match: no change is lost so."
@@ -111,7 +111,7 @@ SLOT_TOO_FAR: Final = ProblemKind(
     "slot-too-far",
     429,
     "The next start is too far away",
-    "No slot was taken: try again when Retry-After is over, or with a greater `max_wait_s`.",
+    "Try again when Retry-After is over, or with a greater `max_wait_s`.",
 )
 TOO_LARGE_HEAD: Final = ProblemKind(
     "too-large-head", 431, "The URL and the headers are too large", "Send fewer of them: their sum has 32 KiB at most."
