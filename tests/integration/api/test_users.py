@@ -11,7 +11,7 @@ from weir.workers.audit.models import Entry
 from weir.workers.mail import outbox, suppression
 from weir.workers.mail.models import Email
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]  # which empties Redis
 KIM = "kim@example.com"
 NONE = {"emails_forgotten": 0, "emails_cancelled": 0, "emails_left": 0}
 

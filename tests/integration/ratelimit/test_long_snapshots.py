@@ -21,6 +21,7 @@ from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take, wait_
 from weir.postgres import planner, statements
 from weir.postgres.statements import Statement
 from weir.ratelimit import admission, slots
+from weir.ratelimit.held import elsewhere
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.sites import known_sites
 from weir.ratelimit.slots import Reservation
@@ -94,6 +95,10 @@ def confirming() -> Call:
     return partial(slots.confirm, take())
 
 
+def using() -> Call:
+    return partial(elsewhere.use, [take().slots[0].id])
+
+
 def handing_back() -> Call:
     return partial(slots.hand_back, [take().slots[0].id], 0.0)
 
@@ -161,6 +166,7 @@ PREPARED: dict[str, Callable[[], Call]] = {
     "estimate": lambda: partial(slots.estimate, SITE),
     "admit": lambda: partial(admission.admit, SITE, 30.0),
     "confirm": confirming,
+    "use": using,
     "hand_back": handing_back,
     "unreserve": unreserving,
     "named_sites": lambda: partial(known_sites, {SITE}),
