@@ -1,11 +1,7 @@
 """What tests of fetches need: reservations as dispatch makes them, and claimed fetches, without a broker."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
-from socketserver import BaseServer
-from threading import Thread
-from typing import TypeVar
 
 from django.db import connection
 
@@ -21,7 +17,6 @@ from weir.workers.fetches.models import Fetch
 from weir.workers.schedule import TRAVEL
 
 SITE = "site.example"
-Server = TypeVar("Server", bound=BaseServer)
 
 
 def queue_pages(pages: int, *, dedupe: bool = False) -> None:
@@ -89,16 +84,3 @@ def fetched(fetch: Fetch, fetcher: Fetcher) -> Fetch:
     unfinished = Fetch.objects.unfinished().filter(pk=fetch.pk)
     fetch_until(fetcher, lambda: not unfinished.exists(), "the end of the fetch")
     return Fetch.objects.get(pk=fetch.pk)
-
-
-@contextmanager
-def answering(server: Server) -> Iterator[Server]:
-    """Let the server answer in a thread of its own; close it afterwards."""
-    with server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

@@ -4,11 +4,11 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from demo.fakes.site_log import Arrival
 from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC, kernel_time_ns
-from tests.integration.fetching import answering
+from tests.answering import answering
 
 
 class Request(NamedTuple):
@@ -20,6 +20,13 @@ class Request(NamedTuple):
     body: bytes
 
 
+class Noted(Protocol):
+    """Where arrivals are noted, such as a list."""
+
+    def append(self, arrival: Arrival, /) -> None:
+        """Note one."""
+
+
 def reply(status: int, text: str, *fields: str) -> bytes:
     """Return the bytes of an answer with these header lines."""
     head = "".join(f"{line}\r\n" for line in (f"HTTP/1.1 {status} Said", *fields, f"Content-Length: {len(text)}"))
@@ -27,7 +34,7 @@ def reply(status: int, text: str, *fields: str) -> bytes:
 
 
 @contextmanager
-def serving(address: str, answer: Callable[[Request], bytes], arrivals: list[Arrival]) -> Iterator[str]:
+def serving(address: str, answer: Callable[[Request], bytes], arrivals: Noted, port: int = 0) -> Iterator[str]:
     """Let `answer` give the answers at this address, and yield it with its port; an empty one closes the connection."""
 
     class Handler(StreamRequestHandler):
@@ -56,14 +63,14 @@ def serving(address: str, answer: Callable[[Request], bytes], arrivals: list[Arr
             return answer(Request(method, path, fields, body))
 
     class Server(ThreadingTCPServer):
-        daemon_threads, block_on_close = True, False
+        daemon_threads, block_on_close, allow_reuse_address = True, False, True
         request_queue_size = 128
 
         def server_bind(self) -> None:
             self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit it
             super().server_bind()
 
-    with answering(Server((address, 0), Handler)) as server:
+    with answering(Server((address, port), Handler)) as server:
         yield f"{address}:{server.server_address[1]}"
 
 

@@ -9,7 +9,7 @@ import pytest
 from demo.fakes import judge
 from tests.acceptance.conftest import Cluster, all_ended, states, wait_for_progress
 from tests.acceptance.fetches.paging import TASK
-from tests.integration.fetching import answering
+from tests.answering import answering
 from tests.oauth import CLIENT, Server
 from tests.rows import rows
 from tests.waiting import wait_for

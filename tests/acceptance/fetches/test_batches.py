@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from project import embedded
 from tests.acceptance.conftest import Cluster
-from tests.integration.fetching import answering
+from tests.answering import answering
 from tests.waiting import wait_for
 from weir.ratelimit import site_settings
 from weir.workers.fetches.batches.counts import all_counts

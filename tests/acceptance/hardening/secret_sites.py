@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Final
 
-from tests.integration.fetching import answering
+from tests.answering import answering
 
 SLOW_S: Final = 2.0  # longer than a test takes to kill the fetcher that asked
 CUT: Final = "Content-Length: 100\r\n"

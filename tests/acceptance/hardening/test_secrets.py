@@ -25,9 +25,9 @@ from project.embedded import postgres
 from tests import programs
 from tests.acceptance.conftest import Cluster, all_ended, states
 from tests.acceptance.hardening.secret_sites import Origin, answers, running
+from tests.answering import answering
 from tests.collector import Collector
 from tests.collector import running as running_collector
-from tests.integration.fetching import answering
 from tests.oauth import CLIENT
 from tests.oauth import Server as TokenServer
 from tests.servers import database_url

@@ -13,7 +13,7 @@ import redis
 
 from project import embedded
 from tests.acceptance.conftest import Cluster, all_ended, wait_for_progress
-from tests.integration.fetching import answering
+from tests.answering import answering
 from tests.waiting import wait_for
 from weir.ratelimit import site_settings
 from weir.workers import task_names

@@ -18,8 +18,9 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
+from tests.answering import answering
 from tests.integration.conftest import claim
-from tests.integration.fetching import SITE, answering, fetch_until, fetched, reserve_all, running
+from tests.integration.fetching import SITE, fetch_until, fetched, reserve_all, running
 from tests.oauth import CLIENT, Server
 from tests.rows import rows
 from tests.waiting import wait_for

@@ -14,8 +14,9 @@ from django.db import OperationalError
 from pytest_django import Settings
 
 from demo.fakes import judge, site_log, sites
+from tests.answering import answering
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import answering, fetched, reserve_all
+from tests.integration.fetching import fetched, reserve_all
 from tests.waiting import in_time
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Site, Slot

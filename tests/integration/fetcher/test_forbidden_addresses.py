@@ -16,9 +16,9 @@ import pytest
 from pytest_django import Settings
 
 from demo.fakes import site_log, sites
+from tests.answering import answering
 from tests.bypass_forms import ANSWERS, FORMS
 from tests.integration.conftest import Eventually, Message
-from tests.integration.fetching import answering
 from weir.conf import settings as weir_settings
 from weir.workers import task_names
 from weir.workers.fetches.dispatch import dispatch

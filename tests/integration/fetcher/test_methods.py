@@ -10,7 +10,8 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from tests.integration.fetching import answering, fetched
+from tests.answering import answering
+from tests.integration.fetching import fetched
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher

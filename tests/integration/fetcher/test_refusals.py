@@ -13,8 +13,9 @@ from django.db.models import Q
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
+from tests.answering import answering
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import answering, fetch_until, fetched, reserve_all
+from tests.integration.fetching import fetch_until, fetched, reserve_all
 from tests.waiting import in_time
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site

@@ -10,7 +10,8 @@ import pytest
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
-from tests.integration.fetching import answering, fetched
+from tests.answering import answering
+from tests.integration.fetching import fetched
 from tests.rows import rows
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch

@@ -14,7 +14,8 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
-from tests.integration.fetching import answering, fetch_until, fetched
+from tests.answering import answering
+from tests.integration.fetching import fetch_until, fetched
 from tests.proxies import Asked, Proxy
 from tests.rows import rows
 from weir.ratelimit import site_settings

@@ -5,7 +5,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.integration.fetching import answering, fetch_until, fetched
+from tests.answering import answering
+from tests.integration.fetching import fetch_until, fetched
 from tests.unit.fetches.browsers import TEXTS
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetch, request_fetches

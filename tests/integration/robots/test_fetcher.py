@@ -12,8 +12,9 @@ import pytest
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
+from tests.answering import answering
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import answering, fetched, reserve_all
+from tests.integration.fetching import fetched, reserve_all
 from tests.integration.robots.conftest import known
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site

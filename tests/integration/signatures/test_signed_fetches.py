@@ -15,7 +15,8 @@ from http_message_signatures import InvalidSignature
 from pytest_django import Settings
 from structlog.testing import capture_logs
 
-from tests.integration.fetching import answering, fetched
+from tests.answering import answering
+from tests.integration.fetching import fetched
 from tests.rows import rows
 from tests.signing import answer, message, new_key, verified
 from weir.ratelimit import site_settings
