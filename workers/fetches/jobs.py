@@ -24,6 +24,7 @@ from weir.workers.tracing import correlation
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
 STORING = 10.0
 LONGEST_VALIDATOR = 4_096  # bytes
+LONGEST_RECEIPT: Final = 65_536  # bytes of what the receiver of a webhook says, of which nothing is stored
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 TO_ALL: Final = frozenset({"accept", "accept-language", "if-range", "range", "user-agent"})  # sent to any origin
 
@@ -105,6 +106,7 @@ class Job:
     token_client: str = ""
     token_key: UUID | None = None
     client: OAuthClient | None = None
+    endpoint_id: int | None = None  # of the webhooks that it is one of
 
     def given_headers(self) -> dict[str, str]:
         """Return the headers of the site, and of the fetch, that are sent, wherever redirects have led.
@@ -133,7 +135,14 @@ class Job:
     @property
     def most_body(self) -> int:
         """Return how many bytes the body of its answer may have."""
+        if self.endpoint_id is not None:
+            return LONGEST_RECEIPT
         return LONGEST_ANSWER if self.token_client else settings.WEIR_FETCH_MAX_BODY
+
+    @property
+    def body_content(self) -> bytes:
+        """Return the body of its request; empty without one."""
+        return self.body.content if self.body else b""
 
     @property
     def named(self) -> dict[str, object]:

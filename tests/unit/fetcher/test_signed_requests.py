@@ -98,7 +98,7 @@ def test_a_signature_is_made_when_its_request_is_written() -> None:
         attempt = Attempt(HeldJob(job=one, batch=BatchInFlight([one])), AttemptContext(allowed=Allowed()))
         connection, other_end = pair()
         with other_end:
-            request = heads.Request(b"GET / HTTP/1.1\r\n\r\n", {}, signature)
+            request = heads.Request(b"GET / HTTP/1.1\r\n\r\n", {}, (signature,))
             await attempt.write_in_turn(connection, request, AnswerReader(0))
             attempt.end()
             connection.close()

@@ -71,6 +71,7 @@ class ClaimedFetch(NamedTuple):
     was_unauthorized: bool
     token_client: str  # empty unless Weir itself asks for an access token
     token_key: UUID | None
+    endpoint_id: int | None
     site_network: dict[str, str] | None
 
 
@@ -102,12 +103,13 @@ class Successor(NamedTuple):
     was_unauthorized: bool
     token_client: str  # empty unless Weir itself asks for an access token
     token_key: UUID | None
+    endpoint_id: int | None
 
 
 OF_FETCH: Final = (
     "url", "redirects", "attempts", "max_attempts", "is_robots", "obeys_robots", "correlation_id", "traceparent",
     "first_url", "losses", "site_headers", "site_query", "request_headers", "has_left_origin", "has_become_get",
-    "idempotency_key", "max_redirects", "was_sent", "was_unauthorized", "token_client", "token_key",
+    "idempotency_key", "max_redirects", "was_sent", "was_unauthorized", "token_client", "token_key", "endpoint_id",
 )  # fmt: skip
 # What Weir itself asks for, a robots.txt or an access token, is sent without a site's headers, and needs no consent.
 OF_OWN: Final[Mapping[str, Any]] = {"obeys_robots": False, "site_headers": {}, "site_query": {}, "request_headers": {}}

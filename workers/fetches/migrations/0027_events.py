@@ -2,7 +2,8 @@
 
 from django.db import migrations
 
-# An end is a change to a final state. What Weir itself asks for, as robots.txt, makes no event.
+# An end is a change to a final state. What Weir itself asks for, as robots.txt, makes no event; nor does a webhook, which
+# the column of the next migration tells: no events are kept before that.
 ENDED = """
     CREATE FUNCTION weir_fetches_tell_ended() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -24,6 +25,7 @@ ENDED = """
             FROM new_rows AS job JOIN old_rows AS before ON before.id = job.id
             WHERE job.finished_at IS NOT NULL AND job.state IN ('done', 'failed', 'cancelled')
                 AND job.state <> before.state AND NOT job.is_robots AND job.token_client = ''
+                AND job.endpoint_id IS NULL
         ) AS ended
         WHERE ids IS NOT NULL;
         RETURN NULL;

@@ -19,6 +19,7 @@ from weir.workers.tracing.rows import Traced
 URL_KEY = 100  # characters of a URL that weir_fetch_by_url indexes
 HIGHEST_PRIORITY = 32_767  # of what Weir itself asks for, which goes before all that users ask for
 NO_HEADERS = Value([], models.JSONField())
+WEBHOOK = Q(endpoint_id__isnull=False)  # of an endpoint's webhooks in each state: how many, and the last ends
 KEPT = Q(on_done_again_at__isnull=False)  # the call of `on_done` is kept, as a worker did not know the task
 
 
@@ -140,6 +141,7 @@ class Fetch(HasBodies, Traced):
         db_collation="C",
         help_text="whose it is: the shares of a site take turns; NULL, and where the site has shares empty: nobody's",
     )
+    endpoint_id = models.BigIntegerField(null=True, help_text="to which it is a webhook; the endpoint may be gone")
 
     objects: ClassVar = FetchQuerySet.as_manager()
 
@@ -258,9 +260,8 @@ class Fetch(HasBodies, Traced):
                 condition=Q(state__in=[FetchState.FAILED.value, FetchState.CANCELLED.value]),
                 name="weir_fetch_not_done",
             ),
-            # Fetch list: queued fetches of any site, the newest first. Its condition selects the rows of
-            # weir_fetch_queue, but is another one: with the same one, and statistics of a time when nothing was queued,
-            # PostgreSQL would read all of this index for each look at a site.
+            # Fetch list: queued fetches of any site, the newest first. The condition is another one than that of
+            # weir_fetch_queue: PostgreSQL might read all of this index in its place, for each look at a site.
             models.Index(
                 fields=["created_at", "id"],
                 condition=Q(state=FetchState.QUEUED, finished_at__isnull=True),
@@ -278,6 +279,9 @@ class Fetch(HasBodies, Traced):
             models.Index(fields=["batch", "state", "id"], condition=Q(batch__isnull=False), name="weir_fetch_of_batch"),
             # Fetch list: those of a reference, the newest first.
             models.Index(fields=["reference", "id"], condition=Q(reference__isnull=False), name="weir_fetch_reference"),
+            models.Index(
+                fields=["endpoint_id", "state", "finished_at"], condition=WEBHOOK, name="weir_fetch_of_endpoint"
+            ),
         ]
 
     def __str__(self) -> str:

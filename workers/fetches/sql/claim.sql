@@ -113,12 +113,12 @@ WITH found AS MATERIALIZED (
         decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
         decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
         decided.effective_interval, decided.burst, decided.refusing, decided.is_silent, decided.usable,
-        decided.obeys_robots, coalesce(decided.site_headers, '{}') AS site_headers,
+        decided.obeys_robots AND job.endpoint_id IS NULL AS obeys_robots, coalesce(decided.site_headers, '{}') AS site_headers,
         coalesce(decided.site_query, '{}') AS site_query, coalesce(job.request_headers, '{}') AS request_headers,
         job.has_left_origin, job.headers_key, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get,
         job.idempotency_key, job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent,
         job.status_code IS NOT DISTINCT FROM 401 AS was_unauthorized, job.token_client,
-        CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key, decided.site_network
+        CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key, job.endpoint_id, decided.site_network
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
@@ -126,7 +126,8 @@ SELECT
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, is_silent, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
     correlation_id, traceparent, first_url, losses, site_headers, site_query, request_headers, has_left_origin,
-    method, has_become_get, idempotency_key, max_redirects, was_sent, was_unauthorized, token_client, token_key, site_network
+    method, has_become_get, idempotency_key, max_redirects, was_sent, was_unauthorized, token_client, token_key, endpoint_id,
+    site_network
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

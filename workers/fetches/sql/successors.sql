@@ -4,7 +4,7 @@ SELECT
     slot.id AS slot_id, job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
     job.redirects, job.attempts, job.max_attempts,
     slot.passed_on_at, job.is_robots,
-    coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+    coalesce(site.obeys_robots, %(obey)s::bool) AND job.endpoint_id IS NULL AS obeys_robots,
     job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
     job.losses,
     coalesce(site.headers, '{}') AS site_headers,
@@ -13,7 +13,7 @@ SELECT
     job.has_left_origin, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get, job.idempotency_key,
     job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent,
     job.status_code IS NOT DISTINCT FROM 401 AS was_unauthorized, job.token_client,
-    CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key
+    CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key, job.endpoint_id
 FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
 CROSS JOIN LATERAL (
     SELECT * FROM weir_fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0

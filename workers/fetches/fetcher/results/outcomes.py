@@ -12,6 +12,7 @@ from weir.ratelimit.models import ALWAYS_REFUSING
 from weir.workers.backoff import LONGEST_S, backoff_s
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
+from weir.workers.fetches.fetcher.results import receipts
 from weir.workers.fetches.fetcher.results.contents import ALL_THERE, UNASKED_PART, content_of, is_unasked_part
 from weir.workers.fetches.fetcher.results.decoding import Decoded
 from weir.workers.fetches.fetcher.results.redirects import REDIRECTS, locations_of, redirected, was_masked
@@ -67,6 +68,8 @@ def judge(
         headers=_as_json(event.headers),
         ends_silence=job.is_silent and not refuses,
     )
+    if job.endpoint_id is not None:
+        return receipts.answered(outcome, job, chance)
     if error := _why_again(event, refuses=refuses):
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and job.max_redirects and (locations := locations_of(event.headers)):
@@ -183,6 +186,8 @@ def _unanswered(outcome: FetchOutcome, event: Failure, chance: float) -> FetchOu
         slot_used=event.slot_used or event.lateness_ms is not None,
         error=event.error,
     )
+    if job.endpoint_id is not None:
+        return receipts.again(outcome, job, chance, event.not_before_s)
     if not event.permanent:
         return _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
     return replace(outcome, state=FetchState.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
