@@ -38,7 +38,9 @@ _BASE: Final = Apps(
 APPS_THROTTLE: Final = _BASE + Apps(["weir.workers.throttled"])
 APPS_NOTIFICATIONS: Final = _BASE + Apps(["weir.notifications", "weir.notifications.web"])
 APPS_MAIL: Final = _BASE + Apps(["weir.workers.events", "weir.workers.mail"])
-APPS_FETCHES: Final = _BASE + Apps(["weir.workers.events", "weir.workers.fetches", "weir.workers.watches"])
+APPS_FETCHES: Final = _BASE + Apps(
+    ["weir.workers.events", "weir.workers.fetches", "weir.workers.watches", "weir.workers.webhooks"]
+)
 # All jobs, the history of each minute, and the command `status`.
 APPS: Final = (
     APPS_THROTTLE

@@ -61,6 +61,13 @@ SCHEDULE: Final = (
         is_new=True,
     ),
     ScheduleEntry(
+        name="weir: deliver webhooks",
+        task=task_names.DELIVER_WEBHOOKS,
+        every=timedelta(seconds=1),
+        app="weir.workers.webhooks",
+        is_new=True,
+    ),
+    ScheduleEntry(
         name="weir: purge fetches",
         task=task_names.PURGE_FETCHES,
         every=timedelta(minutes=10),

@@ -14,6 +14,7 @@ PURGE_BODIES = "weir.fetches.purge_bodies"
 PURGE_SLOTS = "weir.ratelimit.purge"
 PUBLISH_POSTPONED = "weir.throttled.publish_postponed"
 KEEP_WATCH = "weir.watches.keep_watch"
+DELIVER_WEBHOOKS = "weir.webhooks.deliver"
 FLUSH_UNREAD = "weir.unread.flush"
 RECONCILE_UNREAD = "weir.unread.reconcile"
 SETTLE_UNREAD = "weir.unread.settle"
@@ -38,6 +39,7 @@ TICKS = frozenset(
         PURGE_SLOTS,
         PUBLISH_POSTPONED,
         KEEP_WATCH,
+        DELIVER_WEBHOOKS,
         FLUSH_UNREAD,
         RECONCILE_UNREAD,
         SETTLE_UNREAD,

@@ -127,6 +127,12 @@ def newest() -> Cursor:
     return _encode(rows[0].key, rows[0].id)
 
 
+def begin() -> None:
+    """Let triggers write events from now on, if WEIR_EVENT_RETENTION says so. Commits by itself; safe to run twice."""
+    if settings.WEIR_EVENT_RETENTION:
+        EventLog.objects.bulk_create([EventLog(key=uuid4())], ignore_conflicts=True)
+
+
 def keep() -> None:
     """Let triggers write events if WEIR_EVENT_RETENTION says so, and none otherwise; delete what is kept no longer.
 
@@ -137,7 +143,7 @@ def keep() -> None:
         EventLog.objects.all().delete()
         batches.delete(CLEAR, batch=PURGED, within_s=WITHIN_S)
         return
-    EventLog.objects.bulk_create([EventLog(key=uuid4())], ignore_conflicts=True)
+    begin()
     while append() == BATCH:
         pass
     batches.delete(PURGE, batch=PURGED, within_s=WITHIN_S, older_than=retention_s)

@@ -111,6 +111,7 @@ def test_ticks_run_in_the_serial_queue_of_theirs(monkeypatch: pytest.MonkeyPatch
         task_names.SWEEP: serial.SWEEP,
         task_names.PUBLISH_POSTPONED: serial.PUBLISH,
         task_names.KEEP_WATCH: serial.WATCH,
+        task_names.DELIVER_WEBHOOKS: serial.WEBHOOKS,
         task_names.FLUSH_UNREAD: serial.FLUSH,
     }
     beside_each_other = {task_names.DISPATCH, task_names.FETCH_BATCH}  # which are of the sites and slots that they name

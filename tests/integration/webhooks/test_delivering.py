@@ -1,0 +1,268 @@
+"""Webhooks: each event is asked for once, sent until it is received, and no endpoint fills the queue."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.db.models.functions import Now
+from pytest_django import Settings
+
+from weir.testing import captured_fetches
+from weir.testing.answers import end
+from weir.workers.events import log
+from weir.workers.fetches.cancelling import cancel
+from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.jobs import Answer, Failure
+from weir.workers.fetches.maintenance.purge import PURGE_WEBHOOKS
+from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.retrying import retry_failed
+from weir.workers.webhooks import delivering, endpoints, listing
+from weir.workers.webhooks.models import Endpoint
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOOK = "https://receiver.example/weir"
+NAMED = "HOOK"
+KEY = "whsec_MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA="
+
+
+@pytest.fixture(autouse=True)
+def kept(settings: Settings) -> Iterator[None]:
+    """Keep events, and keep fetches from being sent."""
+    settings.WEIR_EVENT_RETENTION = 86_400.0
+    settings.WEIR_SECRETS = {NAMED: KEY}
+    log.keep()
+    with captured_fetches():
+        yield
+
+
+def endpoint(*types: str, name: str = "orders") -> Endpoint:
+    log.append()
+    return endpoints.store(name, HOOK, secret=NAMED, types=types)
+
+
+def end_some(number: int = 1) -> list[int]:
+    """End fetches; returns their ids."""
+    fetches = request_fetches(f"https://a.example/{place}" for place in range(number))
+    for fetch in fetches:
+        cancel(fetch.pk)
+    return [fetch.pk for fetch in fetches]
+
+
+def sent() -> list[dict[str, Any]]:
+    """Return the messages of all webhooks, in their order, each with its id."""
+    found = Fetch.objects.exclude(endpoint_id=None).order_by("pk")
+    return [
+        {"webhook-id": (each.request_headers or {})["webhook-id"], **json.loads(each.request_body or b"")}
+        for each in found
+    ]
+
+
+def answer(fetch: Fetch, status: int) -> Fetch:
+    """Answer a webhook; returns it as it is stored."""
+    return end(
+        fetch,
+        lambda job: Answer(job=job, status_code=status, headers=(), body=b"thanks", lateness_ms=0.0, elapsed_ms=0.0),
+    )
+
+
+def webhooks() -> list[Fetch]:
+    return list(Fetch.objects.exclude(endpoint_id=None).order_by("pk"))
+
+
+def test_each_event_is_asked_for_once_in_its_order() -> None:
+    """What ended before the endpoint was made is not; a webhook's own end is no event."""
+    end_some()
+    to = endpoint()
+    assert not delivering.has_work()
+    ended = end_some(3)
+    assert delivering.has_work()
+    assert delivering.deliver() == 3
+    assert (delivering.has_work(), delivering.deliver()) == (False, 0)
+    events, _ = log.events_after("", 100)
+    assert [(each["webhook-id"], each["data"]["id"]) for each in sent()] == [
+        (str(event.pk), event.subject_id) for event in events[1:]
+    ]
+    assert [each["data"]["id"] for each in sent()] == ended
+    assert {answer(each, 204).state for each in webhooks()} == {FetchState.DONE}
+    assert (delivering.has_work(), delivering.deliver()) == (False, 0)
+    assert (listing.endpoint_with(to.pk).behind, listing.endpoint_with(to.pk).unfinished) == (0, 0)
+
+
+def test_a_message_says_what_the_api_says_and_no_more() -> None:
+    """Of a fetch that was retried since, it says how that ended which the event is about."""
+    endpoint()
+    wanted = request_fetch("https://a.example/page")
+    Fetch.objects.update(reference="order-7")
+    done = end(wanted, lambda job: Failure(job=job, error="no route", permanent=True))
+    delivering.deliver()
+    [message] = sent()
+    at = done.finished_at.isoformat() if done.finished_at else ""
+    assert (message["type"], message["timestamp"]) == ("fetch.failed", at)
+    assert message["data"] == {
+        "id": wanted.pk,
+        "state": "failed",
+        "reference": "order-7",
+        "finished_at": at,
+        "url": "https://a.example/page",
+        "status_code": None,
+        "error": "no route",
+        "incomplete": "",
+        "attempts": 1,
+    }
+    again = retry_failed(Fetch.objects.filter(pk=wanted.pk))
+    assert again.queued == 1
+    end(wanted, lambda job: Failure(job=job, error="no route", permanent=True))
+    Fetch.objects.filter(pk=wanted.pk).update(finished_at=Now(), url="https://a.example/other")
+    delivering.deliver()
+    assert [each["data"]["url"] for each in sent()] == ["https://a.example/page", None]
+    hook, _ = webhooks()
+    assert (hook.method, hook.max_redirects, hook.idempotency_key) == ("POST", 0, None)
+    assert KEY not in json.dumps(hook.request_headers)
+
+
+def test_only_types_that_were_asked_for_are_sent() -> None:
+    to = endpoint("fetch.failed")
+    end_some(3)
+    request_fetch("https://a.example:1/")  # a port that is not allowed
+    assert delivering.deliver() == 1
+    assert [each["type"] for each in sent()] == ["fetch.failed"]
+    assert (delivering.has_work(), listing.endpoint_with(to.pk).behind) == (False, 0)
+
+
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 404, 429, 500])
+def test_all_but_a_success_is_sent_again(status: int) -> None:
+    """A redirect is not followed. Nothing of what the receiver says is stored but its headers."""
+    to = endpoint()
+    end_some()
+    delivering.deliver()
+    [hook] = webhooks()
+    after = answer(hook, status)
+    is_received = status == 200
+    assert after.state == (FetchState.DONE if is_received else FetchState.QUEUED)
+    assert (after.content, after.error) == (None, "" if is_received else f"the site answered {status}")
+    listed = listing.endpoint_with(to.pk)
+    assert (listed.state, listed.unfinished) == (("delivering", 0) if is_received else ("failing", 1))
+
+
+def test_a_failure_that_would_be_final_is_not() -> None:
+    """Such as an address that is forbidden: the receiver's name may lead elsewhere tomorrow."""
+    endpoint()
+    end_some()
+    delivering.deliver()
+    [hook] = webhooks()
+    assert end(hook, lambda job: Failure(job=job, error="forbidden", permanent=True)).state == FetchState.QUEUED
+    Fetch.objects.filter(pk=hook.pk).update(attempts=hook.max_attempts - 1)
+    last = end(hook, lambda job: Failure(job=job, error="forbidden", permanent=True))
+    assert (last.state, last.error) == (FetchState.FAILED, "forbidden (attempt 108 of 108)")
+
+
+def test_an_endpoint_that_fails_keeps_its_events_and_not_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cursor waits. Another endpoint's does not."""
+    monkeypatch.setattr(delivering, "MOST_UNFINISHED", 2)
+    slow = endpoint()
+    end_some(5)
+    assert delivering.deliver() == 2
+    assert not delivering.has_work()
+    assert listing.endpoint_with(slow.pk).behind == 3
+    quick = endpoint(name="quick")
+    end_some(1)
+    assert delivering.deliver() == 1
+    assert {hook.endpoint_id for hook in webhooks()} == {slow.pk, quick.pk}
+    answer(webhooks()[0], 200)
+    assert delivering.has_work()
+    assert delivering.deliver() == 1
+
+
+def test_an_endpoint_that_is_gone_is_paused_and_loses_nothing() -> None:
+    """After 410, nothing is sent until it is resumed; then all of it is."""
+    to = endpoint()
+    end_some(3)
+    delivering.deliver()
+    first, second, _ = webhooks()
+    answer(first, 410)
+    Fetch.objects.filter(pk=first.pk).update(started_at=Now())
+    assert delivering.has_work()
+    delivering.deliver()
+    listed = listing.endpoint_with(to.pk)
+    assert (listed.state, listed.error) == ("paused", "it answered 410: it wants no more webhooks")
+    assert not Fetch.objects.filter(state=FetchState.QUEUED, not_before__lte=Now()).exists()
+    answer(second, 503)  # it was in flight
+    assert delivering.has_work()
+    delivering.deliver()
+    end_some(1)
+    assert (delivering.has_work(), delivering.deliver()) == (False, 0)
+    with transaction.atomic():
+        endpoints.resume(to)
+    assert Fetch.objects.filter(endpoint_id=to.pk, state=FetchState.QUEUED, not_before__lte=Now()).count() == 3
+    assert delivering.deliver() == 1
+    assert not Endpoint.objects.get().paused_at
+
+
+def test_what_waits_is_sent_at_once_when_the_receiver_is_back() -> None:
+    """Nobody waits an hour for it. What is refused each time is not sent more often for that reason."""
+    to = endpoint()
+    end_some(3)
+    delivering.deliver()
+    for hook in webhooks():
+        answer(hook, 500)
+        Fetch.objects.filter(pk=hook.pk).update(attempts=50, not_before=Now() + delivering.WOKEN_EVERY * 4)
+    Endpoint.objects.update(woken_at=Now() - delivering.WOKEN_EVERY * 2)
+    assert not delivering.has_work()
+    first, second, _ = webhooks()
+    answer(first, 200)
+    assert delivering.has_work()
+    delivering.deliver()
+    assert Fetch.objects.filter(endpoint_id=to.pk, state=FetchState.QUEUED, not_before__lte=Now()).count() == 2
+    Fetch.objects.filter(pk=second.pk).update(not_before=Now() + delivering.WOKEN_EVERY * 4)
+    assert not delivering.has_work()
+
+
+def test_events_that_were_deleted_undelivered_are_reported(settings: Settings) -> None:
+    """It goes on with what there is."""
+    to = endpoint()
+    settings.WEIR_EVENT_RETENTION = 0.0
+    log.keep()
+    settings.WEIR_EVENT_RETENTION = 86_400.0
+    log.keep()
+    ended = end_some(1)
+    assert delivering.has_work()
+    delivering.deliver()
+    delivering.deliver()
+    assert [each["data"]["id"] for each in sent()] == ended
+    assert listing.endpoint_with(to.pk).row.missed_at
+
+
+def test_received_webhooks_are_purged_soon_and_failed_ones_are_not() -> None:
+    """The bodies of their requests go with them."""
+    endpoint()
+    end_some(3)
+    delivering.deliver()
+    received, failed, _ = webhooks()
+    answer(received, 200)
+    Fetch.objects.filter(pk=failed.pk).update(state=FetchState.FAILED, error="x", finished_at=Now())
+    assert PURGE_WEBHOOKS(older_than=60.0, batch=100) == [0]
+    assert PURGE_WEBHOOKS(older_than=0.0, batch=100) == [1]
+    assert received.pk not in {hook.pk for hook in webhooks()}
+    assert len(webhooks()) == 2
+
+
+def test_a_removed_endpoint_gets_nothing_more() -> None:
+    to = endpoint()
+    end_some(2)
+    delivering.deliver()
+    with transaction.atomic():
+        endpoints.remove(to)
+    assert {hook.state for hook in webhooks()} == {FetchState.CANCELLED}
+    end_some(1)
+    assert (delivering.has_work(), delivering.deliver()) == (False, 0)
+
+
+def test_what_cannot_be_used_is_refused() -> None:
+    for wrong in ({"url": "ftp://a.example/"}, {"url": "http://127.0.0.1/"}, {"secret": "a b"}, {"types": ["fetch"]}):
+        given: dict[str, Any] = {"url": HOOK, "secret": NAMED, "types": [], **wrong}
+        with pytest.raises(ValueError, match=r".+"):
+            endpoints.store("orders", given["url"], secret=given["secret"], types=given["types"])
+    assert not Endpoint.objects.exists()
