@@ -27,6 +27,7 @@ from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 from weir.workers.watches.watching import watch
+from weir.workers.webhooks import endpoints
 
 V1: Final = "/api/v1"
 HOST: Final = "a.example"
@@ -84,6 +85,7 @@ class World:
     email: int
     notification: int
     watch: int
+    endpoint: int
     batch: int
     order: int
     slot: str
@@ -117,6 +119,15 @@ class World:
             "list_watches": _get("/watches?state=failing"),
             "get_watch": _get(f"/watches/{self.watch}"),
             "remove_watch": _act("DELETE", f"/watches/{self.watch}?why=gone", 204),
+            "post_endpoint": _act(
+                "POST", "/webhooks", 200, {"name": "new", "url": f"https://{HOST}/", "secret": "HOOK"}
+            ),
+            "list_endpoints": _get("/webhooks"),
+            "get_endpoint": _get(f"/webhooks/{self.endpoint}"),
+            "pause_endpoint": _act("PUT", f"/webhooks/{self.endpoint}/pause", 204),
+            "resume_endpoint": _act("DELETE", f"/webhooks/{self.endpoint}/pause", 204),
+            "test_endpoint": _act("POST", f"/webhooks/{self.endpoint}/tests", 202),
+            "remove_endpoint": _act("DELETE", f"/webhooks/{self.endpoint}?why=gone", 204),
             "list_sites": _get("/sites?sort=backlog"),
             "get_site": _get(site),
             "get_forecast": _get(f"{site}/forecast?add=100&rate=5/s"),
@@ -164,11 +175,12 @@ def seed() -> World:
     watched = watch(f"https://{HOST}/watched", every=timedelta(hours=1))
     request_fetch(f"https://{HOST}/of-a-batch", batch="import-7")
     notification = inbox.notify(USER, "news", "Hello")
+    endpoint = endpoints.store("orders", f"https://{HOST}/hook", secret="HOOK")  # noqa: S106  its name
     batch = id_of("import-7")
     email = _unknown_email()
     order = email.context["order_id"]
     slot = signer_at(HOST).sign(str(reserve(HOST).slots[0].id))
-    return World(queued.pk, done.pk, failed.pk, email.pk, notification.pk, watched.pk, batch, order, slot)
+    return World(queued.pk, done.pk, failed.pk, email.pk, notification.pk, watched.pk, endpoint.pk, batch, order, slot)
 
 
 def _unknown_email() -> Email:
@@ -191,4 +203,4 @@ def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping
 
 # Their ids, which are those of the document (test_each_operation_has_an_example). Making the document takes a quarter
 # of a second, for which every process that collects tests would wait.
-OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0, 0, "").examples())
+OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0, 0, 0, "").examples())

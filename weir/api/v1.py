@@ -26,6 +26,7 @@ from weir.api.operations import (
     status,
     users,
     watches,
+    webhooks,
 )
 from weir.logs.loggers import get_logger
 from weir.ratelimit.site_names import InvalidSiteName
@@ -36,6 +37,7 @@ from weir.workers.audit import acting
 from weir.workers.fetches.batches.counts import UnknownBatch
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.watches.listing import UnknownWatch
+from weir.workers.webhooks.endpoints import UnknownEndpoint
 
 log = get_logger(__name__)
 
@@ -57,6 +59,7 @@ REFUSED: Final[dict[type[Exception], ProblemKind]] = {
     UnknownKind: problems.NOT_FOUND,
     UnknownWatch: problems.NOT_FOUND,
     UnknownBatch: problems.NOT_FOUND,
+    UnknownEndpoint: problems.NOT_FOUND,
 }
 
 
@@ -78,7 +81,20 @@ api = Api(
     docs=Swagger({"persistAuthorization": False}),
 )
 # `/fetches/ended` goes before `/fetches/{fetch_id}`.
-for module in (events, fetches, retries, batches, watches, sites, emails, notifications, users, slots, status):
+for module in (
+    events,
+    fetches,
+    retries,
+    batches,
+    watches,
+    webhooks,
+    sites,
+    emails,
+    notifications,
+    users,
+    slots,
+    status,
+):
     api.add_router(PREFIX, module.router)
 
 

@@ -5,8 +5,7 @@ call these as well.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import QuerySet
 from django.forms import Form
@@ -15,10 +14,12 @@ from django.utils import timezone
 from weir.notifications import actions as unread
 from weir.notifications import user_keys
 from weir.ops import forms
+from weir.ops.deeds import Deed, Values
+from weir.ops.deeds.webhooks import ENDPOINT, WEBHOOKS
 from weir.ops.filters import Chosen
-from weir.ops.forms import Reason, Redirect, SeenDecision, SeenReason
+from weir.ops.forms import Redirect, SeenDecision, SeenReason
 from weir.workers.audit import acting
-from weir.workers.audit.acting import Actor, AuditedAction
+from weir.workers.audit.acting import Actor
 from weir.workers.fetches.actions import batches, fetches, sites
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.reports import fetch_filters
@@ -27,31 +28,6 @@ from weir.workers.mail.actions import addresses, emails, kinds
 from weir.workers.mail.addresses import redacted
 from weir.workers.mail.models import Act, Email
 from weir.workers.watches import actions as watches
-
-Values = Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Deed:
-    """What an operator can do to one thing."""
-
-    title: str
-    explains: str
-    action: AuditedAction
-    do: Callable[[Actor, Any, Values], object]
-    form: type[Form] = Reason
-    unchanged: str = "Nothing was changed: it was like that already."  # said if nothing was recorded
-    beside: tuple[AuditedAction, ...] = ()  # what the actor must be permitted, too
-
-    @property
-    def actions(self) -> tuple[AuditedAction, ...]:
-        """All that the actor must be permitted."""
-        return (*self.beside, self.action)
-
-    def allow(self, actor: Actor) -> None:
-        """Raise acting.NotPermitted or acting.ReadOnly if the actor may not do it."""
-        for action in self.actions:
-            action.allow(actor, "?")  # not the real reason, for which the form asks
 
 
 def _set(actor: Actor, host: str, values: Values) -> None:
@@ -282,6 +258,8 @@ OF: Final[Mapping[str, Mapping[str, Deed]]] = {
     "fetches": FETCHES,
     "batch": BATCH,
     "watch": WATCH,
+    "webhooks": WEBHOOKS,
+    "endpoint": ENDPOINT,
     "email": EMAIL | RECIPIENT,
     "kind": KIND,
     "unread": UNREAD,

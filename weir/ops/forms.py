@@ -15,6 +15,8 @@ from weir.conf.texts.site_network import parse_network, written_network
 from weir.ratelimit.changing.declared import SETTINGS, Kind, SiteSetting
 from weir.ratelimit.changing.statuses import parse_statuses, written
 from weir.ratelimit.changing.values import allowed_network
+from weir.workers.webhooks.endpoints import TYPES
+from weir.workers.webhooks.models import LONGEST_NAME, LONGEST_SECRET, LONGEST_URL
 
 LONGEST_REASON: Final = 2_000
 KEPT: Final = "It stays in the audit trail."
@@ -181,6 +183,23 @@ class Reconcile(Reason):
 
     user = forms.CharField(label="User", max_length=254, help_text="The key that notify() is called with.")
     field_order = ("user", "why")
+
+
+class AddEndpoint(Reason):
+    """Where to webhooks are sent, and of what."""
+
+    name = forms.CharField(label="Name", max_length=LONGEST_NAME, help_text="Of one that there is: it is changed.")
+    url = forms.CharField(label="URL", max_length=LONGEST_URL)
+    secret = forms.CharField(
+        label="Secret", max_length=LONGEST_SECRET, help_text="The name of the secret whose keys sign, as `NAME`."
+    )
+    types = forms.MultipleChoiceField(
+        label="Types",
+        required=False,
+        choices=[(each, each) for each in TYPES],
+        help_text="Only events of these types. None: all.",
+    )
+    field_order = ("name", "url", "secret", "types", "why")
 
 
 class Redirect(SeenDecision):

@@ -49,6 +49,7 @@ PAGES: Final = (
     ("weir_ops:fetches", "Fetches"),
     ("weir_ops:batches", "Batches"),
     ("weir_ops:watches", "Watches"),
+    ("weir_ops:webhooks", "Webhooks"),
     ("weir_ops:unread", "Unread"),
     ("weir_ops:emails", "E-mails"),
     ("weir_ops:audit", "Audit"),

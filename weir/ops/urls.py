@@ -19,6 +19,7 @@ from weir.ops.views import (
     sites,
     unread,
     watches,
+    webhooks,
 )
 from weir.postgres.own_commits import leave_commits_to
 
@@ -33,6 +34,8 @@ urlpatterns = [
     path("batches/<int:batch_id>/", batches.show, name="batch"),
     path("watches/", watches.show_list, name="watches"),
     path("watches/<int:watch_id>/", watches.show, name="watch"),
+    path("webhooks/", webhooks.show_list, name="webhooks"),
+    path("webhooks/<int:endpoint_id>/", webhooks.show, name="endpoint"),
     path("unread/", unread.show, name="unread"),
     path("emails/", emails.show_list, name="emails"),
     path("emails/<int:email_id>/", emails.show, name="email"),
@@ -43,6 +46,8 @@ urlpatterns = [
     path("fetches/<int:target>/<slug:what>/", acting.fetch, name="fetch-act"),
     path("batches/<int:target>/<slug:what>/", acting.batch, name="batch-act"),
     path("watches/<int:target>/<slug:what>/", acting.watch, name="watch-act"),
+    path("webhooks/<int:target>/<slug:what>/", acting.endpoint, name="endpoint-act"),
+    path("webhooks/<slug:what>/", acting.webhooks, name="webhooks-act"),
     path("emails/<int:target>/<slug:what>/", acting.email, name="email-act"),
     path("emails/kinds/<path:target>/<slug:what>/", acting.kind, name="kind-act"),
     path("fetches/<slug:what>/", acting.fetches, name="fetches-act"),

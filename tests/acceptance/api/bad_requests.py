@@ -33,7 +33,7 @@ class Bad:
 def all_of(world: World) -> list[Bad]:
     """Return all bad requests, in this world."""
     found = [*_unreadable(), *_wrong_fetches(), *_wrong_headers(), *_wrong_paths(), *_wrong_queries()]
-    found += [*_wrong_watches(), *_wrong_batches()]
+    found += [*_wrong_watches(), *_wrong_webhooks(), *_wrong_batches()]
     return [
         *found,
         *_wrong_sites(),
@@ -348,6 +348,24 @@ def _wrong_notifications(world: World) -> Iterator[Bad]:
         yield _get(f"a user forgotten with {query[:30]}", f"/users/7?{query}", method="DELETE")
     yield _get("a user of a word forgotten", "/users/kim?why=a", method="DELETE")
     yield _get("a user is not read", "/users/7", "method-not-allowed", 405)
+
+
+def _wrong_webhooks() -> Iterator[Bad]:
+    good = {"name": "orders", "url": "https://a.example/hook", "secret": "ORDERS"}
+    wrong: tuple[dict[str, Any], ...] = (
+        {"name": ""},
+        {"name": "x" * 101},
+        {"name": "a\nb"},
+        {"url": "ftp://a.example/"},
+        {"url": "http://127.0.0.1/"},
+        {"secret": "{secret:ORDERS}"},
+        {"types": ["fetch.began"]},
+        {"types": "fetch.done"},
+    )
+    for change in wrong:
+        yield _post(f"endpoint {change}"[:60], "/webhooks", {**good, **change})
+    yield _get("an endpoint that there is not", "/webhooks/999999", "not-found", 404)
+    yield _get("the end of an endpoint that there is not", "/webhooks/999999", "not-found", 404, method="DELETE")
 
 
 def _wrong_watches() -> Iterator[Bad]:

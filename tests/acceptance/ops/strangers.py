@@ -14,6 +14,7 @@ from weir.workers.fetches.models import Batch, Fetch, FetchBody, FetchState, Rob
 from weir.workers.mail.models import Email, PausedKind, RelayHold, Rendering
 from weir.workers.processes.models import Process
 from weir.workers.watches.models import Watch
+from weir.workers.webhooks.models import Endpoint
 
 MARKUP: Final = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>{{ 7 }}</title>"
 # What turns text around, takes no room, or is not a character: PostgreSQL refuses only NUL.
@@ -36,6 +37,7 @@ class Rows(NamedTuple):
     rendered: int
     watch: int
     batch: int
+    endpoint: int
 
 
 def write() -> Rows:
@@ -50,7 +52,9 @@ def write() -> Rows:
     RelayHold.objects.create(relay=MARKUP, reason=LONG)
     Process.objects.create(kind="fetcher", name=LONG[:300], host=MARKUP, pid=1, version=MARKUP[:50])
     _write_entries()
-    return Rows(queued, failed, done, *_write_emails(), _write_watches(), _write_batches(queued))
+    return Rows(
+        queued, failed, done, *_write_emails(), _write_watches(), _write_batches(queued), _write_endpoints(failed)
+    )
 
 
 def _write_robots(sites: list[Site]) -> None:
@@ -100,6 +104,16 @@ def _write_batches(queued: int) -> int:
         Batch(name=f"{number}{MARKUP}"[:200], on_done=MARKUP[:200], is_open=True, failed=17) for number in range(MORE)
     )
     Fetch.objects.filter(pk=queued).update(batch=first)
+    return first.pk
+
+
+def _write_endpoints(failed: int) -> int:
+    texts = {"secret": "HOOK", "error": LONG}
+    first, *_ = Endpoint.objects.bulk_create(
+        Endpoint(name=f"{number}{MARKUP}"[:200], url=f"https://{SITE}/{number}{SHORTER}"[:2_000], **texts)
+        for number in range(3)
+    )
+    Fetch.objects.filter(pk=failed).update(endpoint_id=first.pk)
     return first.pk
 
 

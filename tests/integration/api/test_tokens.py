@@ -152,4 +152,5 @@ def test_what_a_program_changes_has_its_entry(world: World) -> None:
         *("emails.arrived", "emails.pause_kind", "emails.resume_kind", "unread.reconcile_user", "watches.remove"),
         "batches.cancel",
         "users.forget",
+        *(f"webhooks.{act}" for act in ("add", "pause", "resume", "test", "remove")),
     }

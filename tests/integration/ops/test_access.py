@@ -24,7 +24,7 @@ from weir.workers.fetches.enqueue import request_fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATHS = ["/", "/sites/", "/fetches/", "/batches/", "/watches/", "/unread/", "/emails/", "/audit/"]
+PATHS = ["/", "/sites/", "/fetches/", "/batches/", "/watches/", "/webhooks/", "/unread/", "/emails/", "/audit/"]
 LIVE = {"X-Weir-Live": "1"}
 
 

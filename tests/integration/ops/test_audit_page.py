@@ -63,6 +63,7 @@ def test_a_target_leads_to_its_page(browser: Client) -> None:
         ("e-mail 18", "emails.arrived", "/emails/18/"),
         ("batch 20", "batches.cancel", "/batches/20/"),
         ("watch 19", "watches.pause", "/watches/19/"),
+        ("endpoint 3", "webhooks.pause", "/webhooks/3/"),
         ("news <1>/2", "emails.pause_kind", "/emails/?state=&amp;kind=news+%3C1%3E%2F2"),
         ("fetches site a.example", "fetches.retry", ""),
         ("fetch 17 <b>", "fetches.cancel", ""),

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.db.models.functions import Now
 from django.test import Client
 
@@ -18,6 +19,7 @@ from weir.notifications.models import UnreadCount
 from weir.ops.actions import DEEDS
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
+from weir.workers.events.models import EventLog
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, RobotsFile
 from weir.workers.mail import suppression
@@ -26,6 +28,8 @@ from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 from weir.workers.watches.models import Watch
 from weir.workers.watches.watching import watch
+from weir.workers.webhooks import endpoints
+from weir.workers.webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 MOMENT = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC")
@@ -114,6 +118,28 @@ def a_paused_watch() -> str:
     return found
 
 
+def an_event_log() -> str:
+    """Let events be kept; returns the id of the next endpoint."""
+    EventLog.objects.get_or_create(defaults={"key": uuid4()})
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT last_value + is_called::int FROM weir_webhooks_endpoint_id_seq")
+        return str(cursor.fetchone()[0])
+
+
+def an_endpoint() -> str:
+    an_event_log()
+    return str(endpoints.store("orders", f"https://{HOST}/hook", secret="HOOK").pk)  # noqa: S106  its name
+
+
+def a_paused_endpoint() -> str:
+    found = an_endpoint()
+    Endpoint.objects.update(paused_at=Now())
+    return found
+
+
+NEW_ENDPOINT = {"name": "orders", "url": f"https://{HOST}/hook", "secret": "HOOK"}
+
+
 class Case(NamedTuple):
     """A deed, what is there before, what is typed into the form, and the sentence; {} is what it was done to."""
 
@@ -172,6 +198,16 @@ CASES = (
     Case("/watches/{}/pause/", a_watch, {}, "pause, watch {} (paused: no → yes)"),
     Case("/watches/{}/resume/", a_paused_watch, {}, "resume, watch {} (paused: yes → no)"),
     Case("/watches/{}/remove/", a_watch, {}, "remove, watch {}"),
+    Case(
+        "/webhooks/add/",
+        an_event_log,
+        NEW_ENDPOINT,
+        f"add an endpoint, endpoint {{}} (url: https://{HOST}/hook; name: orders; types: all; secret: HOOK)",
+    ),
+    Case("/webhooks/{}/pause/", an_endpoint, {}, "pause, endpoint {} (paused: no → yes)"),
+    Case("/webhooks/{}/resume/", a_paused_endpoint, {}, "resume, endpoint {} (paused: yes → no)"),
+    Case("/webhooks/{}/test/", an_endpoint, {}, "send a test, endpoint {}"),
+    Case("/webhooks/{}/remove/", an_endpoint, {}, "remove, endpoint {}"),
     Case("/unread/reconcile/", a_wrong_number, {"user": "17"}, "reconcile, user {} (repaired: 1; changed by: 17: -5)"),
 )
 

@@ -44,6 +44,7 @@ from weir.workers.processes.models import Process
 from weir.workers.recovery.models import Recovery
 from weir.workers.watches.models import Watch
 from weir.workers.watches.watching import watch, watch_many
+from weir.workers.webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
 
@@ -185,6 +186,13 @@ def failing_and_paused_watches() -> None:
         Watch.objects.filter(pk=made.pk).update(**{"next_at": late + timedelta(hours=1), **state})
 
 
+def failing_and_paused_endpoints(url: str) -> None:
+    """Make one whose webhook, the fetch of the URL, is tried again, one that cannot ask, one paused, and one more."""
+    states: list[dict[str, Any]] = [{}, {"error": "x"}, {"paused_at": database_now(), "error": "x"}, {}]
+    first, *_ = [Endpoint.objects.create(name=str(place), url=url, **state) for place, state in enumerate(states)]
+    Fetch.objects.filter(url=url).update(endpoint_id=first.pk, error="x")
+
+
 def clients_without_token() -> None:
     """Make two of them, one whose token counts still, and one that was not asked for lately."""
     now, ago = database_now(), timedelta(minutes=10)
@@ -205,7 +213,9 @@ def test_work_is_counted_by_state_and_its_age_is_told() -> None:
     Email.objects.update(state="unknown", claim_token=uuid4(), sending_since=since, phase="after dot", last_reply="x")
     failing_and_paused_watches()
     clients_without_token()
+    failing_and_paused_endpoints("http://a.example/2")
     found = series()
+    assert [found["weir_webhook_endpoints", (state,)] for state in ("failing", "paused")] == [2, 1]
     assert [found["weir_watches", (state,)] for state in ("failing", "paused")] == [1, 1]
     assert 120 <= found["weir_watches_oldest_due_seconds", ()] < 150
     assert found["weir_oauth_clients_without_token", ()] == 2

@@ -13,12 +13,14 @@ from tests.integration.ops.test_access import LIVE, asked
 from tests.integration.ops.test_acting import signed_in
 from weir.ops import actions
 from weir.ratelimit import site_settings
+from weir.workers.events.models import EventLog
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.models import Email, PausedKind
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
 from weir.workers.watches.watching import watch
+from weir.workers.webhooks import endpoints
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "a.example"
@@ -45,6 +47,8 @@ def pages() -> dict[str, set[str]]:
         state="failed", error="lost", finished_at=Now()
     )
     watched = f"/watches/{watch(f'http://{HOST}/3', every=timedelta(days=1)).pk}/"
+    EventLog.objects.create(key=uuid4())
+    hooks = f"/webhooks/{endpoints.store('orders', f'https://{HOST}/hook', secret='HOOK').pk}/"  # noqa: S106  its name
     return {
         "/": {f"{site}resume/"},
         site: {f"{site}{act}/" for act in ("set", "pause", "resume", "ask-robots")},
@@ -53,6 +57,8 @@ def pages() -> dict[str, set[str]]:
         "/fetches/": {"/fetches/retry/"},
         batch: {f"{batch}{act}/" for act in ("cancel", "retry", "close")},
         watched: {f"{watched}pause/", f"{watched}remove/"},
+        "/webhooks/": {"/webhooks/add/"},
+        hooks: {f"{hooks}{act}/" for act in ("pause", "test", "remove")},
         "/unread/": {"/unread/reconcile/"},
         "/emails/": {"/emails/kinds/order.shipped/pause/"},
         email: {f"{email}{act}/" for act in ("arrived", "resend", "give-up", "suppress")},

@@ -22,6 +22,7 @@ def test_all_lists_are_meant() -> None:
     assert LISTS.keys() == {
         "batches",
         "emails",
+        "endpoints",
         "entries",
         "fetches",
         "kinds",

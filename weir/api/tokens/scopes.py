@@ -8,6 +8,7 @@ from weir.notifications import actions as unread
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.mail.actions import emails
 from weir.workers.watches import actions as watches
+from weir.workers.webhooks import actions as webhooks
 
 SEE_STATUS: Final = "weir_ops.view"
 SEE_FETCHES: Final = "weir_fetches.view_fetch"
@@ -17,6 +18,8 @@ CHANGE_FETCHES: Final = fetches.MAY_CHANGE
 SEE_WATCHES: Final = "weir_watches.view_watch"
 ADD_WATCHES: Final = "weir_watches.add_watch"
 CHANGE_WATCHES: Final = watches.MAY_CHANGE
+SEE_WEBHOOKS: Final = "weir_webhooks.view_endpoint"
+CHANGE_WEBHOOKS: Final = webhooks.MAY_CHANGE
 SEE_SITES: Final = "weir_ratelimit.view_site"
 CHANGE_SITES: Final = sites.MAY_CHANGE
 TAKE_SLOTS: Final = "weir_ratelimit.add_slot"
@@ -40,6 +43,8 @@ SCOPES: Final[Mapping[str, str]] = {
     SEE_WATCHES: "see all watches",
     ADD_WATCHES: "watch URLs",
     CHANGE_WATCHES: "remove watches",
+    SEE_WEBHOOKS: "see all endpoints of webhooks",
+    CHANGE_WEBHOOKS: "have all events sent to any URL, signed with any key of webhooks; change all endpoints",
     SEE_SITES: "see all sites",
     CHANGE_SITES: "create sites, change their rates, pause and resume them",
     TAKE_SLOTS: "take starts of sites for requests of their own, and report that a site refused one",

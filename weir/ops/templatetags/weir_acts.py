@@ -15,7 +15,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 
 from weir.ops import actions
-from weir.ops.actions import Deed
+from weir.ops.deeds import Deed
 from weir.ops.templatetags.weir_ops import foreign
 from weir.ops.views.links import Link
 from weir.workers.audit import acting
@@ -27,9 +27,10 @@ _NUMBERED: Final[Mapping[str, str]] = {
     "fetch": "weir_ops:fetch",
     "batch": "weir_ops:batch",
     "watch": "weir_ops:watch",
+    "endpoint": "weir_ops:endpoint",
     "e-mail": "weir_ops:email",
 }
-_NUMBER: Final = re.compile(r"(fetch|batch|watch|e-mail) (\d{1,18})", re.ASCII)
+_NUMBER: Final = re.compile(r"(fetch|batch|watch|endpoint|e-mail) (\d{1,18})", re.ASCII)
 
 
 @register.simple_tag(takes_context=True)

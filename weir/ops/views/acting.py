@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.urls import reverse
 
 from weir.ops import actions, pages
-from weir.ops.actions import Deed
+from weir.ops.deeds import Deed
 from weir.ops.filters import Chosen
 from weir.ops.snapshots import look
 from weir.ops.views.fetches import FILTERS
@@ -20,10 +20,11 @@ from weir.postgres import bounded
 from weir.ratelimit import site_names
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_settings import SiteBusy
-from weir.ratelimit.sites import UnknownSite, unknown_site
+from weir.ratelimit.sites import SitesLocked, UnknownSite, unknown_site
 from weir.workers.audit import acting, listing
 from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door
+from weir.workers.events.log import NoEvents
 from weir.workers.fetches.actions import fetches as actions_of_fetches
 from weir.workers.fetches.actions import sites
 from weir.workers.fetches.batches.counts import UnknownBatch
@@ -31,6 +32,7 @@ from weir.workers.mail.actions import emails, kinds
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.mail.models import Email
 from weir.workers.watches.listing import UnknownWatch
+from weir.workers.webhooks.endpoints import UnknownEndpoint
 
 REFUSALS: Final = (
     acting.ActRefused,
@@ -40,6 +42,9 @@ REFUSALS: Final = (
     SiteBusy,
     UnknownKind,
     UnknownWatch,
+    UnknownEndpoint,
+    NoEvents,
+    SitesLocked,
     Email.DoesNotExist,
 )
 LONGEST_COUNT_S: Final = 1.0
@@ -173,6 +178,11 @@ def fetches(request: HttpRequest, what: str) -> HttpResponse:
     return _fetches(request, FILTERS.read(request.GET), what)
 
 
+def webhooks(request: HttpRequest, what: str) -> HttpResponse:
+    """Show the form of an endpoint that is to be made, and make it when the form is sent."""
+    return _webhooks(request, "webhooks", what)
+
+
 def unread(request: HttpRequest, what: str) -> HttpResponse:
     """Show the form for a user's unread number, and carry out its deed when it is sent."""
     return _unread(request, "a user's unread number", what)
@@ -182,6 +192,8 @@ site = _acts(actions.OF["site"], _to_page("weir_ops:site"), _of_site)
 fetch = _acts(actions.OF["fetch"], _to_page("weir_ops:fetch"))
 batch = _acts(actions.OF["batch"], _to_page("weir_ops:batch"))
 watch = _acts(actions.OF["watch"], _to_list("weir_ops:watches"))
+endpoint = _acts(actions.OF["endpoint"], _to_list("weir_ops:webhooks"))
+_webhooks = _acts(actions.OF["webhooks"], _to_list("weir_ops:webhooks"))
 email = _acts(actions.OF["email"], _to_page("weir_ops:email"), _of_email, _facts_of_email)
 kind = _acts(actions.OF["kind"], _to_list("weir_ops:emails"), _of_kind)
 _fetches = _acts(actions.OF["fetches"], lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from weir.ops import actions
-from weir.ops.actions import Deed
+from weir.ops.deeds import Deed
 from weir.ops.views.sites import TO_COME
 from weir.workers.overview.problems import PersonNeeded, Section, Target, TargetKind
 

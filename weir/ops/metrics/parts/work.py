@@ -1,4 +1,4 @@
-"""Fetches, sites, watches, postponed tasks and e-mails: how many there are, and how old the oldest are."""
+"""Fetches, sites, watches, webhooks, postponed tasks and e-mails: how many there are, and how old the oldest are."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -20,9 +20,17 @@ class WatchesNow(NamedTuple):
     without_token: int
 
 
+class WebhooksNow(NamedTuple):
+    """The state of all endpoints."""
+
+    failing: int
+    paused: int
+
+
 POSTPONED_TASKS = Statement("postponed_tasks", returns=int, commits=False)
 UNREACHABLE_ROBOTS = Statement("unreachable_robots", returns=int, commits=False)
 WATCHES_NOW = Statement("watches_now", row=WatchesNow, commits=False)
+WEBHOOKS_NOW = Statement("webhooks_now", row=WebhooksNow, commits=False)
 
 
 def families() -> Iterator[Metric]:
@@ -40,6 +48,9 @@ def families() -> Iterator[Metric]:
     yield counter("weir_starts_out_of_time", "Requests written after their run or confirmation had ended.", out_of_time)
     yield gauge("weir_tasks_postponed", f"Throttled tasks that wait in PostgreSQL. {BOUNDED}", waiting)
     yield from _of_watches()
+    [webhooks] = WEBHOOKS_NOW()
+    meaning = "Endpoints of webhooks whose last attempt failed, and paused ones."
+    yield gauges("weir_webhook_endpoints", meaning, "state", webhooks._asdict())
     yield from _of_emails(numbers)
 
 
