@@ -24,9 +24,7 @@ def test_next_to_nothing_is_collected_until_all_is_imported_and_that_is_never_lo
     collections, is_on, frozen_to_one_other = json.loads(said.stdout)
     assert collections < 15, "of what has survived one; it would be thirty, and two of everything"
     assert is_on
-    assert frozen_to_one_other > 10, (
-        "it is twenty or more; by how many depends on how objects fell between collections"
-    )
+    assert frozen_to_one_other > 10, "it is twenty or more; by how many depends on how objects fell between collections"
 
 
 IMPORT = """
