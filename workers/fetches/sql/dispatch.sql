@@ -23,7 +23,8 @@
 -- within    the sites before which fewer than `most_slots` slots may be given, and whether they have shares: all of
 --           these together look at 5,000 shares in vain, so that they do not keep the other sites waiting
 -- picked    the best fetches of these sites, locked: one row for each fetch, and one for a site without a fetch; where a
---           site has shares, they take turns (weir_fetches_in_turn)
+--           site has shares, they take turns (weir_fetches_in_turn). Of the site, only what is used below: there may be
+--           tens of thousands of rows, which are kept three times
 -- chosen    the fetches that get slots; if a robots.txt is among them, only robots.txt files: the others wait for it
 -- assigned  the slot and start of each fetch
 -- turned    whose turn it is after these fetches
@@ -125,10 +126,12 @@ WITH clock AS MATERIALIZED (
             ) IS NOT NULL AS has_shares
         FROM (SELECT planned.*, sum(room) OVER (ORDER BY id) - room AS slots_before FROM planned) AS planned
         WHERE slots_before < %(most_slots)s::bigint
+        OFFSET 0  -- has_shares is read twice, and is to be looked up once
     ) AS planned
 ), picked AS MATERIALIZED (
     SELECT
-        within.*,
+        within.id, place, effective_interval, burst, spacing, effective_grace, was_split, soonest, arrival, at_once, room,
+        turn_share, turn_used,
         best.id AS fetch_id,
         best.priority,
         best.not_before,
@@ -188,7 +191,8 @@ WITH clock AS MATERIALIZED (
     ) AS best ON true
 ), chosen AS MATERIALIZED (
     SELECT
-        picked.*,
+        id, place, effective_interval, burst, spacing, effective_grace, was_split, soonest, arrival, at_once, room,
+        turn_share, turn_used, fetch_id, share, in_turn,
         row_number() OVER site_queue - 1 AS k,
         count(fetch_id) OVER (PARTITION BY id) AS taken
     FROM picked
@@ -196,7 +200,8 @@ WITH clock AS MATERIALIZED (
     WINDOW site_queue AS (PARTITION BY id ORDER BY turn, priority DESC, not_before, fetch_id)
 ), assigned AS MATERIALIZED (
     SELECT
-        chosen.*,
+        id, place, effective_interval, effective_grace, was_split, at_once, room, turn_share, turn_used, fetch_id, share,
+        in_turn, k, taken,
         CASE WHEN fetch_id IS NOT NULL THEN nextval(sequence) END AS slot_id,
         weir_ratelimit_start(
             k, arrival, soonest, spacing, weir_ratelimit_tolerance(burst, effective_interval)
