@@ -72,12 +72,16 @@ def lose_all() -> None:
 
 
 def by_orm() -> None:
-    """Make moves that no code of Weir's makes: to another batch, out of one, into one, and to another state."""
-    first, second, third = Fetch.objects.filter(batch__name=NAME).order_by("pk")[:3]
+    """Make moves that no code of Weir's makes: to another batch, out of one, into one, and to other states."""
+    first, second, third, fourth, fifth = Fetch.objects.filter(batch__name=NAME).order_by("pk")[:5]
     ask(1, batch="other")
     Fetch.objects.filter(pk=first.pk).update(batch=id_of("other"))
     Fetch.objects.filter(pk=second.pk).update(batch=None)
     Fetch.objects.filter(pk=third.pk).update(state="failed", error="by hand", finished_at=Now())
+    Fetch.objects.filter(pk=fourth.pk).update(state="failed", error="by hand", finished_at=Now())
+    Fetch.objects.filter(pk=fourth.pk).update(state="cancelled")  # one end after the other
+    Fetch.objects.filter(pk=fifth.pk).update(state="failed", error="by hand", finished_at=Now())
+    Fetch.objects.filter(pk=fifth.pk).update(state="cancelled", batch=id_of("other"), finished_at=Now())
     request_fetch(f"https://{SITE}/alone")
     Fetch.objects.filter(url__endswith="/alone").update(batch=id_of(NAME))
     assert numbers("other") == recount("other")
@@ -89,7 +93,7 @@ def delete_one() -> None:
 
 
 MOVES: dict[str, Callable[[], object]] = {
-    "asked for": lambda: ask(40),
+    "asked for": lambda: ask(240),
     "no URL": lambda: request_fetches(["nonsense", "ftp://a.example/"], batch=NAME),
     "once": lambda: [ask(3, dedupe=True) for _ in range(2)],
     "dispatched": dispatch,
@@ -123,6 +127,21 @@ def test_the_numbers_equal_a_recount_after_each_move() -> None:
     counting.fold()
     assert not BatchChange.objects.exists()
     assert numbers() == before
+
+
+def test_no_update_has_copies_of_its_rows_kept() -> None:
+    """PostgreSQL keeps them for each transition table, also of statements that end no fetch, such as dispatch's."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT array_agg(tgname), array_agg(tgname) FILTER (WHERE tgoldtable IS NOT NULL OR tgnewtable IS NOT NULL)
+            FROM pg_trigger
+            WHERE tgrelid = 'weir_fetches_fetch'::regclass AND tgtype & 16 <> 0  -- for updates
+            """
+        )
+        triggers, with_copies = cursor.fetchone()
+    assert "weir_fetches_moved_in_batch" in triggers
+    assert with_copies is None
 
 
 def test_no_transaction_waits_for_another_of_its_batch(other_connection: psycopg.Connection[Any]) -> None:

@@ -36,7 +36,7 @@ SQL: Final = {
     r"\bSET NOT NULL\b": "the version before may write NULL",
     r"\bCREATE (UNIQUE )?INDEX (?!CONCURRENTLY)": "an index on a table with rows is built CONCURRENTLY",
     r"\bADD CONSTRAINT\b(?!.*\bNOT VALID\b)": "a constraint on a table with rows is NOT VALID, and validated later",
-    r"\bOR REPLACE\b": "the version before calls it as it was: create another one",
+    r"\bOR REPLACE\b(?! TRIGGER\b)": "the version before calls it as it was: create another one",
 }
 
 

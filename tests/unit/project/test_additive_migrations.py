@@ -115,6 +115,7 @@ BEFORE = ProjectState(
         (RunSQL("ALTER TABLE shop_book ADD CONSTRAINT large CHECK (pages > 1)"), "NOT VALID"),
         (RunSQL("CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION one"), ""),
         (RunSQL("CREATE OR REPLACE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 2'"), "as it was"),
+        (RunSQL("CREATE OR REPLACE TRIGGER sold AFTER UPDATE ON shop_book EXECUTE FUNCTION one()"), ""),
     ],
 )
 def test_the_rule(operation: Operation, said: str) -> None:
