@@ -267,8 +267,9 @@ OF: Final[Mapping[str, Mapping[str, Deed]]] = {
 DEEDS: Final = [deed for deeds in OF.values() for deed in deeds.values()]
 # By the name in the audit trail: deeds that record the same action have the same title.
 TITLES: Final = {deed.action.name: deed.title for deed in DEEDS}
+_TAKEN: Final = frozenset(action.permission for deed in DEEDS for action in deed.actions)
 
 
 def powers(may: Callable[[str], bool]) -> frozenset[str]:
     """Return which of the permissions that deeds take a visitor has."""
-    return frozenset(filter(may, {action.permission for deed in DEEDS for action in deed.actions}))
+    return frozenset(filter(may, _TAKEN))

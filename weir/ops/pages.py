@@ -93,14 +93,13 @@ def page(view: View) -> Callable[..., HttpResponse]:
     def answered(request: HttpRequest, *arguments: object, **named: object) -> HttpResponse:
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
+        if refused := forbidden(request):
+            return guarded(refused)
+        powers = actions.powers(request.user.has_perm)
         asked = partial(view, request, *arguments, **named)
-        return guarded(forbidden(request) or _given_again(request) or _answer(request, asked))
+        return guarded(answers.given_again(request, powers) or _answer(request, powers, asked))
 
     return login_not_required(answered)  # the view itself asks for a login, not the login middleware
-
-
-def _given_again(request: HttpRequest) -> HttpResponse | None:
-    return answers.given_again(request, actions.powers(request.user.has_perm))
 
 
 def after_act(request: HttpRequest, path: str, entry: Entry) -> str:
@@ -199,7 +198,7 @@ def rendered(template: str, shows: Mapping[str, object], request: HttpRequest) -
     return text
 
 
-def _answer(request: HttpRequest, view: Callable[[], OpsPage]) -> HttpResponse:
+def _answer(request: HttpRequest, powers: answers.Powers, view: Callable[[], OpsPage]) -> HttpResponse:
     try:
         shown = view()
     except cursors.BadCursor as error:
@@ -208,11 +207,12 @@ def _answer(request: HttpRequest, view: Callable[[], OpsPage]) -> HttpResponse:
         return _refused(request, 404, "Not found", str(error))
     kept_back: dict[str, dict[str, None]] = {}  # filled by the tags of weir_acts
     live = rendered(shown.template, {**shown.shows, "kept_back": kept_back}, request)
-    live += rendered("weir/ops/kept_back.html", {"kept_back": kept_back}, request)
+    if kept_back:
+        live += rendered("weir/ops/kept_back.html", {"kept_back": kept_back}, request)
     etag = f'"{hashlib.sha256(live.encode()).hexdigest()[:32]}"'
     if answers.LIVE in request.headers:
         answer = answers.BoundedAnswer(live.encode(), etag, time.monotonic() + shown.good_for_s)
-        answers.remember(request, actions.powers(request.user.has_perm), answer)
+        answers.remember(request, powers, answer)
         return answer.to(request.headers.get("If-None-Match", ""))
     own = shown.own() if shown.own else None
     whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag}
