@@ -252,10 +252,18 @@ def test_its_state_follows_what_has_come_of_the_answer() -> None:
 def test_reads_that_bring_much_are_not_slowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many a large body takes: the kernel would let 6 MB a second through."""
     monkeypatch.setattr(channel, "MANY_READS", 10)
-    monkeypatch.setattr(channel, "GATHERING_S", 3_600.0)
+    waits = []
+    gathered = channel.Channel._gathered
+
+    def counted(one: channel.Channel) -> None:
+        waits.append(one)
+        gathered(one)
+
+    monkeypatch.setattr(channel.Channel, "_gathered", counted)
     size = 2**23
 
     async def act(connection: HttpConnection, site: socket.socket) -> None:
+        site.setblocking(False)
         reader = request(connection, Unbounded(), size)
         reading = asyncio.ensure_future(connection.answer())
         await asyncio.get_running_loop().sock_sendall(
@@ -265,6 +273,7 @@ def test_reads_that_bring_much_are_not_slowed_down(monkeypatch: pytest.MonkeyPat
         assert len(reader.body) == size
 
     run(act)
+    assert len(waits) < size // channel.READ // 2
 
 
 def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
