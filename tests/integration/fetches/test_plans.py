@@ -6,6 +6,7 @@ outcome: the fetchers crawled until autovacuum had run.
 
 import math
 from datetime import timedelta
+from itertools import cycle
 from uuid import UUID
 
 import pytest
@@ -23,9 +24,10 @@ from weir.ratelimit.pacing import Confirmation
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.fetcher.claim import claim
 from weir.workers.fetches.fetcher.results import store as storing
+from weir.workers.fetches.fetcher.results.bodies import columns_of_bodies
 from weir.workers.fetches.fetcher.results.outcomes import judge
 from weir.workers.fetches.jobs import Answer
-from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.models import BodyKeeping, Fetch, KeptBody
 
 pytestmark = pytest.mark.usefixtures("messages")
 
@@ -176,17 +178,19 @@ def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
 def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
     jobs = claim(own_reserved, Confirmation(asked_at=math.inf))
     assert len(jobs) == BATCH
+    KeptBody.objects.bulk_create(KeptBody(sha256=b"%032d" % number, content=b"", size=0) for number in range(3_000))
     outcomes = [
         judge(
-            Answer(job=job, status_code=200, headers=(), body=b"page", lateness_ms=1.0, elapsed_ms=1.0),
-            max_body=100,
+            Answer(job=job, status_code=200, headers=(), body=b"page" * length, lateness_ms=1.0, elapsed_ms=1.0),
+            max_body=10_000,
             chance=0.5,
         )
-        for job in jobs
+        for job, length in zip(jobs, cycle([1, *range(2_000, 2_010)]), strict=False)
     ]
     columns: dict[str, object] = {name: [getattr(o, name) for o in outcomes] for name in storing.COLUMNS}
-    parameters = {**columns, "hop_site": [None] * BATCH}
-    assert not read_whole("store", parameters)
+    BodyKeeping.objects.create(turned_at=database_now())  # bodies are kept once
+    parameters = {**columns, **columns_of_bodies(outcomes), "keeping": 300.0, "hop_site": [None] * BATCH}
+    assert read_whole("store", parameters) <= {"weir_fetches_bodykeeping"}  # which has one row
     assert (
         rows_read("weir.workers.fetches", "store", parameters, "weir_fetches_fetch", "weir_ratelimit_slot") < 10 * BATCH
     )

@@ -90,7 +90,9 @@ WITH outcome AS MATERIALIZED (
     SELECT sha256
     FROM wanted
     WHERE file <> '' OR (
-        SELECT turned_at > clock_timestamp() - make_interval(secs => %(keeping)s::float8) FROM weir_fetches_bodykeeping
+        SELECT turned_at > clock_timestamp() - make_interval(secs => %(keeping)s::float8)
+        FROM weir_fetches_bodykeeping
+        WHERE id = 1
     )
 ), known AS MATERIALIZED (
     SELECT sha256 FROM weir_fetches_keptbody
