@@ -16,9 +16,9 @@ HINT = "docs/how-to/receive-webhooks.md says how to make and name keys."
 
 @register(Tags.database)
 def webhooks_can_be_signed(databases: Any = None, **_kwargs: Any) -> list[CheckMessage]:  # noqa: ANN401  Django's
-    """weir.E041: the secret of an endpoint has no keys. weir.W042: this process does not know the secret.
+    """weir.E039: the secret of an endpoint has no keys. weir.W040: this process does not know the secret.
 
-    weir.W043: no events are kept, so none are delivered.
+    weir.W041: no events are kept, so none are delivered.
     """
     alias = Endpoint.objects.db
     if alias not in (databases or ()):
@@ -33,10 +33,10 @@ def webhooks_can_be_signed(databases: Any = None, **_kwargs: Any) -> list[CheckM
         try:
             signatures.signer(name)
         except SecretUnknown as error:
-            found.append(Warning(f"Webhooks cannot be signed here: {error}.", hint=HINT, id="weir.W042"))
+            found.append(Warning(f"Webhooks cannot be signed here: {error}.", hint=HINT, id="weir.W040"))
         except SecretUnusable as error:
-            found.append(Error(f"Webhooks cannot be signed: {error}.", hint=HINT, id="weir.E041"))
+            found.append(Error(f"Webhooks cannot be signed: {error}.", hint=HINT, id="weir.E039"))
     if names and not settings.WEIR_EVENT_RETENTION:
         message = "WEIR_EVENT_RETENTION is not set: no events are kept, and none are delivered to the endpoints."
-        found.append(Warning(message, hint="Set it to a number of seconds, such as 604800.", id="weir.W043"))
+        found.append(Warning(message, hint="Set it to a number of seconds, such as 604800.", id="weir.W041"))
     return found

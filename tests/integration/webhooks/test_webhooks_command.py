@@ -82,9 +82,9 @@ def test_the_check_names_secrets_that_cannot_sign(settings: Settings) -> None:
     settings.WEIR_EVENT_RETENTION = 0.0
     found = checks.webhooks_can_be_signed(databases=["default"])
     assert [(each.id, each.msg.split(":")[0]) for each in found] == [
-        ("weir.W042", "Webhooks cannot be signed here"),
-        ("weir.E041", "Webhooks cannot be signed"),
-        ("weir.W043", "WEIR_EVENT_RETENTION is not set"),
+        ("weir.W040", "Webhooks cannot be signed here"),
+        ("weir.E039", "Webhooks cannot be signed"),
+        ("weir.W041", "WEIR_EVENT_RETENTION is not set"),
     ]
     assert "canary" not in str(found)
     assert checks.webhooks_can_be_signed(databases=None) == []

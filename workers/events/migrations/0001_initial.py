@@ -4,17 +4,17 @@ import django.db.models.functions.datetime
 from django.db import migrations, models
 
 
-# The arrays have an element for each end, in the order in which they ended.
+# One row at a time: a trigger with transition tables would have PostgreSQL copy each row that any statement updates.
 ADD = """
     CREATE FUNCTION weir_events_add(
-        of_subject text, ids bigint[], states text[], kinds text[], caller_references text[], ends timestamptz[]
+        subject text, subject_id bigint, state text, kind text, reference text, ended_at timestamptz
     ) RETURNS void LANGUAGE plpgsql AS $$
     BEGIN
-        INSERT INTO weir_events_newevent (subject, subject_id, state, kind, reference, at)
-        SELECT of_subject, ended.id, ended.state, ended.kind, ended.caller_reference, ended.at
-        FROM unnest(ids, states, kinds, caller_references, ends)
-            WITH ORDINALITY AS ended (id, state, kind, caller_reference, at, place)
-        ORDER BY place;
+        PERFORM 1 FROM weir_events_eventlog;
+        IF FOUND THEN
+            INSERT INTO weir_events_newevent (subject, subject_id, state, kind, reference, at)
+            VALUES (subject, subject_id, state, kind, reference, ended_at);
+        END IF;
     END
     $$
 """

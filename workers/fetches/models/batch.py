@@ -64,7 +64,7 @@ class Batch(models.Model):
 class BatchChange(models.Model):
     """By how much one statement has changed a batch's numbers; sweep folds it into the batch.
 
-    Triggers (migrations/0012_fetches_of_batches.py, 0030_counted_by_row.py) write it in the transaction that changes
+    Triggers (migrations/0012_fetches_of_batches.py, 0028_counted_by_row.py) write it in the transaction that changes
     the fetches.
     """
 

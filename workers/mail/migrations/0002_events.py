@@ -6,17 +6,13 @@ from django.db import migrations
 ENDED = """
     CREATE FUNCTION weir_mail_tell_ended() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
-        PERFORM 1 FROM weir_events_eventlog;
-        IF FOUND THEN
-            PERFORM weir_events_add(
-                'email', ARRAY[NEW.id], ARRAY[NEW.state::text], ARRAY[NEW.kind::text], ARRAY[NEW.key::text],
-                ARRAY[coalesce(NEW.ended_at, clock_timestamp())]
-            );
-        END IF;
+        PERFORM weir_events_add(
+            'email', NEW.id, NEW.state, NEW.kind, reference => NEW.key, ended_at => coalesce(NEW.ended_at, clock_timestamp())
+        );
         RETURN NULL;
     END
     $$;
-    CREATE TRIGGER weir_mail_ended AFTER UPDATE ON weir_mail_email
+    CREATE TRIGGER weir_mail_ended AFTER UPDATE OF state ON weir_mail_email
     FOR EACH ROW WHEN (NEW.state <> OLD.state AND NEW.state NOT IN ('pending', 'claimed', 'sending'))
     EXECUTE FUNCTION weir_mail_tell_ended()
 """

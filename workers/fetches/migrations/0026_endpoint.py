@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0027_events")]
+    dependencies = [("weir_fetches", "0025_index_of_references")]
 
     operations = [
         migrations.AddField(

@@ -86,6 +86,6 @@ BACK = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0020_ahead_in_turn")]
+    dependencies = [("weir_fetches", "0027_index_of_endpoints")]
 
     operations = [migrations.RunSQL(f"{FUNCTIONS}; {TRIGGERS}", BACK)]

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_fetches", "0020_ahead_in_turn")]
+    dependencies = [("weir_fetches", "0023_index_of_body_hashes")]
 
     operations = [
         migrations.AddField(

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("weir_fetches", "0028_endpoint")]
+    dependencies = [("weir_fetches", "0026_endpoint")]
 
     operations = [
         AddIndexConcurrently(

@@ -8,7 +8,7 @@ from django.db.models import Q
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("weir_fetches", "0025_reference")]
+    dependencies = [("weir_fetches", "0024_reference")]
 
     operations = [
         AddIndexConcurrently(
