@@ -4,7 +4,6 @@ Also the lease: for how long after its slot a fetcher may hold a fetch, and how 
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,42 +18,13 @@ from weir.workers.fetches.bodies.storage import StoredFile
 from weir.workers.fetches.held_tokens import LONGEST_ANSWER, HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
+from weir.workers.fetches.validators import Validators
 from weir.workers.tracing import correlation
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
 STORING = 10.0
-LONGEST_VALIDATOR = 4_096  # bytes
 LONGEST_RECEIPT: Final = 65_536  # bytes of what the receiver of a webhook says, of which nothing is stored
-_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 TO_ALL: Final = frozenset({"accept", "accept-language", "if-range", "range", "user-agent"})  # sent to any origin
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Validators:
-    """The last good result of a URL, and the headers that let its site tell whether the result still holds."""
-
-    fetch_id: int
-    etag: str  # bytes as Latin-1, one character for each byte; so is `last_modified`
-    last_modified: str
-
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """Return the headers that a request sends. Each value is sent byte by byte as it came, or not at all."""
-        named = ((b"If-None-Match", echo(self.etag)), (b"If-Modified-Since", echo(self.last_modified)))
-        return [(name, value) for name, value in named if value]
-
-
-def echo(value: str) -> bytes:
-    """Return a validator's bytes, from Latin-1; empty if they cannot be sent in a header, or would mean something else.
-
-    A control character would end the header, or be read as another byte. `If-None-Match: *` asks whether there is any
-    version of the page. Servers refuse long headers.
-    """
-    try:
-        raw = value.encode("latin-1")
-    except UnicodeEncodeError:
-        return b""
-    is_odd = len(raw) > LONGEST_VALIDATOR or _CONTROL.search(raw) or raw.strip(b" \t") in {b"", b"*"}
-    return b"" if is_odd else raw
 
 
 @dataclass(eq=False, slots=True)

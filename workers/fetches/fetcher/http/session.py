@@ -163,7 +163,8 @@ class Session:
         connection = self._kept(attempt) or await self._connector.open(to, attempt.tried, network)
         try:
             attempt.note_connection(connection)
-            reader = AnswerReader(_most_bytes(attempt.job), has_body=attempt.job.method != "HEAD")
+            most = MAX_RAW_BYTES if attempt.job.is_robots else attempt.job.most_body  # encoded as on the wire
+            reader = AnswerReader(most, has_body=attempt.job.method != "HEAD")
             await attempt.write_in_turn(connection, request, reader)
             return await self._answer(attempt, connection, reader)
         except ConnectionClosedEarly:
@@ -287,11 +288,6 @@ class Session:
         if now - self._said_at.get(event, NEVER) > SAY_EVERY_S:
             self._said_at[event] = now
             log.error(event, error=error)
-
-
-def _most_bytes(job: Job) -> int:
-    """Return how many bytes of the answer's body are read, encoded as on the wire."""
-    return MAX_RAW_BYTES if job.is_robots else job.most_body
 
 
 def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:

@@ -16,9 +16,10 @@ from weir.workers.fetches.fetcher.results import receipts
 from weir.workers.fetches.fetcher.results.contents import ALL_THERE, UNASKED_PART, content_of, is_unasked_part
 from weir.workers.fetches.fetcher.results.decoding import Decoded
 from weir.workers.fetches.fetcher.results.redirects import REDIRECTS, locations_of, redirected, was_masked
-from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed, echo
+from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed
 from weir.workers.fetches.methods import SAFE
 from weir.workers.fetches.models import FetchState
+from weir.workers.fetches.validators import echo
 
 NOT_MODIFIED = 304
 CONFLICT = 409  # also the answer to an Idempotency-Key whose first request still goes on
