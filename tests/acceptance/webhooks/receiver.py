@@ -2,7 +2,8 @@
 
 python -m tests.acceptance.webhooks.receiver ADDRESS PORT SECRET FILE
 
-A line of the file is `arrival <ns>`, with the kernel's time, or `<id> <type> <id of the fetch>`, or `refused`.
+It says its key in each answer, which no receiver should. A line of the file is `arrival <ns>`, by the kernel's clock,
+or `<id> <type> <id of the fetch>`, or `refused`.
 """
 
 import os
@@ -65,7 +66,7 @@ def main(address: str, port: str, secret: str, file: str) -> None:
             lines.write(REFUSED)
             return reply(401, "no")
         lines.write(f"{request.fields['webhook-id']} {said['type']} {said['data']['id']}")
-        return reply(204, "")
+        return reply(204, "", f"X-Key: {secret}")
 
     with serving(address, answer, lines, int(port)):
         print("ready", flush=True)

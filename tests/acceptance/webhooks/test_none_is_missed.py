@@ -23,6 +23,7 @@ from weir.workers.events.models import Event
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.webhooks import endpoints
+from weir.workers.webhooks.models import Endpoint
 
 IS_LONG = "WEIR_FAULTS" in os.environ
 ENDS = 100_000 if IS_LONG else 100
@@ -116,3 +117,6 @@ def test_each_end_is_received_whatever_is_killed(cluster: Cluster, tmp_path: Pat
     assert set(came.ids) == set(events)
     assert sorted(events.values()) == sorted(wanted)
     assert not Fetch.objects.exclude(state=FetchState.DONE).exists()
+    rows = [*Fetch.objects.exclude(endpoint_id=None).values()[:1_000], *Endpoint.objects.values()]
+    said = str(rows) + "".join(file.read_text(errors="replace") for file in tmp_path.glob("*.log"))
+    assert (KEY.removeprefix("whsec_") in said, f"whsec_{{secret:{NAMED}}}" in said) == (False, True)
