@@ -15,10 +15,10 @@ from weir.conf.oauth_clients import OAuthClient
 from weir.ratelimit.pacing import Run
 from weir.workers.fetches.bodies.spilled import SpilledBody
 from weir.workers.fetches.bodies.storage import StoredFile
+from weir.workers.fetches.bodies.validators import Validators
 from weir.workers.fetches.held_tokens import LONGEST_ANSWER, HeldToken, RefusedToken, TokenReading
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import FetchState
-from weir.workers.fetches.validators import Validators
 from weir.workers.tracing import correlation
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.

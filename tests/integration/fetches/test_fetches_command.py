@@ -121,7 +121,13 @@ def test_a_robots_txt_stays_failed_and_that_is_said(named: bool, settings: Setti
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "Say which: IDs, --site, --status, --error, --since, --batch, --share; or --all for every failed fetch."),
+        (
+            [],
+            (
+                "Say which: IDs, --site, --status, --error, --since, --batch, --share, --reference; or --all "
+                "for every failed fetch."
+            ),
+        ),
         (["--error", ""], "Say which: IDs"),
         (["--error", "refus\udce9"], "argument --error: it must be text in UTF-8"),
         (["--error", "refused\0"], "argument --error: it must not contain NUL"),

@@ -97,7 +97,10 @@ TYPED = [
     ),
     (
         "fetches retry",
-        "Say which: IDs, --site, --status, --error, --since, --batch, --share; or --all for every failed fetch.",
+        (
+            "Say which: IDs, --site, --status, --error, --since, --batch, --share, --reference; or --all "
+            "for every failed fetch."
+        ),
         1,
     ),
     (

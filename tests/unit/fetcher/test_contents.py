@@ -9,12 +9,12 @@ import pytest
 
 from tests.unit.fetcher.test_outcomes import CAP, CHANCE, PAGE, answer, job
 from weir.workers.backoff import backoff_s
+from weir.workers.fetches.bodies.validators import Validators, echo
 from weir.workers.fetches.fetcher.results.contents import UNREAD, OverBudget, is_packed
 from weir.workers.fetches.fetcher.results.outcomes import judge as judge_with
 from weir.workers.fetches.jobs import Answer, FetchOutcome, Flaw
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.robots.rules import MAX_BYTES
-from weir.workers.fetches.validators import Validators, echo
 
 judge = partial(judge_with, max_body=CAP, chance=CHANCE)
 packed = partial(gzip.compress, mtime=0)

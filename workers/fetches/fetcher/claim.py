@@ -22,9 +22,9 @@ from weir.ratelimit.pacing import Confirmation, Run
 from weir.ratelimit.slots import unreserve
 from weir.workers.fetches import backlog
 from weir.workers.fetches.bodies.keeping import body_retention_s
+from weir.workers.fetches.bodies.validators import Validators
 from weir.workers.fetches.fetcher.parts import TURN_S, FetcherPart, database_patience_s, take_turn
 from weir.workers.fetches.jobs import Job, longest_hold_s
-from weir.workers.fetches.validators import Validators
 from weir.workers.processes import presence
 
 log = get_logger(__name__)

@@ -11,6 +11,7 @@ from math import inf
 from weir.ratelimit.models import ALWAYS_REFUSING
 from weir.workers.backoff import LONGEST_S, backoff_s
 from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.bodies.validators import echo
 from weir.workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
 from weir.workers.fetches.fetcher.results import receipts
 from weir.workers.fetches.fetcher.results.contents import ALL_THERE, UNASKED_PART, content_of, is_unasked_part
@@ -19,7 +20,6 @@ from weir.workers.fetches.fetcher.results.redirects import REDIRECTS, locations_
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed
 from weir.workers.fetches.methods import SAFE
 from weir.workers.fetches.models import FetchState
-from weir.workers.fetches.validators import echo
 
 NOT_MODIFIED = 304
 CONFLICT = 409  # also the answer to an Idempotency-Key whose first request still goes on
