@@ -24,7 +24,7 @@ RELEASE = """
     EXECUTE FUNCTION weir_fetches_release_replaced()
 """
 FORGET = """
-    DROP FUNCTION weir_fetches_body_is_own, weir_fetches_release_replaced, weir_fetches_release_removed CASCADE
+    DROP FUNCTION weir_fetches_release_replaced, weir_fetches_release_removed CASCADE
 """
 
 
