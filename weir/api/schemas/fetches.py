@@ -176,6 +176,7 @@ class FetchDetails(Answer):
     headers: list[tuple[str, str]]
     is_robots: bool
     token_client: str
+    endpoint_id: Annotated[int | None, Field(description="to which it is a webhook")]
     created_at: datetime
     not_before: datetime
     started_at: datetime | None

@@ -91,6 +91,11 @@ def hold(endpoint_id: int) -> int:
     return len(_change(_queued(endpoint_id).filter(not_before__lt=HELD), not_before=HELD_UNTIL))
 
 
+def is_held(endpoint_id: int | None, not_before: datetime) -> bool:
+    """Return whether a queued fetch waits until its endpoint is resumed."""
+    return endpoint_id is not None and not_before >= HELD
+
+
 def let_go(endpoint_id: int) -> None:
     """Let the webhooks of the endpoint start that were held, in the caller's transaction."""
     _wake(_queued(endpoint_id).filter(not_before__gte=HELD))

@@ -83,6 +83,7 @@ def details(way: FetchWay) -> dict[str, object]:
         "site": fetch.site or None,
         "is_robots": fetch.is_robots,
         "token_client": fetch.token_client or None,
+        "endpoint_id": fetch.endpoint_id,
         "priority": fetch.priority,
         "share": fetch.share or None,
         "reference": fetch.reference or None,
@@ -126,6 +127,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     chain = ", ".join(f"{status} to {url}" for status, url in fetch.redirect_chain or ())
     yield "redirects", chain or str(fetch.redirects or "")
     yield "what", own_request(is_robots=fetch.is_robots, token_client=fetch.token_client)
+    yield "webhook to", f"endpoint {fetch.endpoint_id}" if fetch.endpoint_id else ""
     yield "site", str(of["site"] or "")
     yield "batch", fetch.batch
     yield "priority", str(of["priority"])

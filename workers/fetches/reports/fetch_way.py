@@ -14,6 +14,7 @@ from uuid import UUID
 from weir.postgres.statements import Statement
 from weir.workers import task_names
 from weir.workers.fetches.access_tokens.tokens import WAITS
+from weir.workers.fetches.enqueue import webhooks
 from weir.workers.fetches.models import FINAL, HELD, FetchState
 from weir.workers.fetches.reports.preview import MOST, BodyPreview, preview
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
@@ -44,6 +45,7 @@ class FetchOnItsWay(NamedTuple):
     headers: object
     is_robots: bool
     token_client: str
+    endpoint_id: int | None  # to which it is a webhook
     created_at: datetime
     not_before: datetime
     due_since: datetime | None
@@ -120,6 +122,9 @@ def _due(row: FetchOnItsWay) -> Iterator[WayStep]:
             kind="due", at=row.due_since, text=f"it waits for its {waits_for}", is_expected=row.due_since > row.now
         )
         yield WayStep(kind=waits_for, at=row.not_before, text="it is due again", is_expected=row.not_before > row.now)
+        return
+    if webhooks.is_held(row.endpoint_id, row.not_before):
+        yield WayStep(kind="due", at=None, text="when its endpoint is resumed", is_expected=True)
         return
     again = "again" if row.state == FetchState.QUEUED and row.attempts else ""
     yield WayStep(kind="due", at=row.not_before, text=again, is_expected=row.not_before > row.now)

@@ -65,6 +65,7 @@ class WaitingFetch(NamedTuple):
     robots_expires_at: datetime | None
     robots_fetch: int | None
     robots_fetch_state: str | None
+    endpoint_id: int | None
     share: str | None
     other_shares: int  # of the site, with which its share takes turns
     ahead: int

@@ -25,6 +25,7 @@ from weir.workers import task_names
 from weir.workers.cli.terminal import span
 from weir.workers.fetches.access_tokens.tokens import WAITS
 from weir.workers.fetches.dispatch import InHand
+from weir.workers.fetches.enqueue import webhooks
 from weir.workers.fetches.models import FINAL, FetchState
 from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.holds import next_try, pauses
@@ -38,7 +39,7 @@ WHY = Statement("why", row=WaitingFetch, commits=False)
 MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL would compare a larger number with each row, without an index
 SAME_CAUSE = timedelta(seconds=5)  # a fetch that is due so soon after its robots.txt is asked for again waits for that
-UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
+UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind", "endpoint paused"})
 DISPATCH_SILENT_S = 10.0  # seconds for which a fetch could have had a slot: dispatch runs each second
 FETCHES_NEED = {  # by kind of process: its name, and what does not happen without it
     "fetcher": ("fetcher", "no request is sent"),
@@ -91,9 +92,8 @@ def why(fetch_id: int) -> Why:
 
 
 def _last_attempt(row: WaitingFetch) -> str:
-    if not (row.attempts and row.error):
-        return ""
-    return f"attempt {row.attempts} of {row.max_attempts} ended with: {row.error.rstrip('.')}"
+    ended = f"attempt {row.attempts} of {row.max_attempts} ended with: {row.error.rstrip('.')}"
+    return ended if row.attempts and row.error else ""
 
 
 def _weight(blocker: FetchBlocker) -> tuple[int, float]:
@@ -243,11 +243,12 @@ def _token(row: WaitingFetch) -> Iterator[FetchBlocker]:
 
 
 def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:
-    if row.not_before <= row.now or row.keeps_place or _is_due_with_robots(row):
-        return
-    reason = _last_attempt(row) or row.error.rstrip(".")
-    text = f"It is not due yet: {reason}." if reason else "It is not due yet."
-    yield FetchBlocker(kind="not due", text=text, until=row.not_before)
+    if webhooks.is_held(row.endpoint_id, row.not_before):
+        text, remedy = f"Its endpoint {row.endpoint_id} is paused.", f"manage.py webhooks resume {row.endpoint_id}"
+        yield FetchBlocker(kind="endpoint paused", text=text, remedy=remedy)
+    elif row.not_before > row.now and not row.keeps_place and not _is_due_with_robots(row):
+        said = ": ".join(filter(None, ("It is not due yet", _last_attempt(row) or row.error.rstrip("."))))
+        yield FetchBlocker(kind="not due", text=f"{said}.", until=row.not_before)
 
 
 def _is_due_with_robots(row: WaitingFetch) -> bool:
@@ -266,8 +267,7 @@ def _concurrency(row: WaitingFetch) -> Iterator[FetchBlocker]:
 def _silence(row: WaitingFetch) -> list[FetchBlocker]:
     """Return a blocker if dispatch is silent: nothing is in the way, and the rate has allowed a start for long."""
     ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
-    could_s = min((row.now - moment).total_seconds() for moment in (row.not_before, *ends))
-    could_s = min(could_s, -row.reserved_for_s)
+    could_s = min(-row.reserved_for_s, *((row.now - moment).total_seconds() for moment in (row.not_before, *ends)))
     if could_s < DISPATCH_SILENT_S:
         return []
     text = f"It could have had a slot {span(could_s)} ago: dispatch is silent, though beat and a worker are alive."

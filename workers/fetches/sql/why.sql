@@ -19,10 +19,11 @@ SELECT
     extract(epoch FROM site.spacing)::float8 AS spacing_s,
     extract(epoch FROM site.effective_grace)::float8 AS grace_s,
     extract(epoch FROM site.next_start - now)::float8 AS reserved_for_s,
-    NOT job.is_robots AND job.token_client = '' AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+    NOT job.is_robots AND job.token_client = '' AND job.endpoint_id IS NULL
+        AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
     file.state AS robots_state, file.error AS robots_error, file.expires_at AS robots_expires_at,
     asked.id AS robots_fetch, asked.state AS robots_fetch_state,
-    job.share, coalesce(in_turn.shares, 0) AS other_shares,
+    job.endpoint_id, job.share, coalesce(in_turn.shares, 0) AS other_shares,
     coalesce(in_turn.fetches, higher.due + equal.due, 0) AS ahead,
     coalesce(run.at_once, 0)::int AS at_once, coalesce(run.runs, '[]') AS held_runs
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
