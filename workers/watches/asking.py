@@ -2,7 +2,7 @@
 
 1. Lock a batch of due watches (sql/due.sql).
 2. Queue a fetch for each, unless one is unfinished: the fetches of a watch have one dedupe key, of which PostgreSQL
-   allows one unfinished fetch (fetches/watched.py). So a slow site gets no second fetch of a watch.
+   allows one unfinished fetch (fetches/enqueue/watched.py). So a slow site gets no second fetch of a watch.
 3. Let each be due again a period from now (sql/put_off.sql), whether one was queued or not. A watch that was due many
    times, as in an outage, is asked for once.
 
@@ -20,8 +20,8 @@ from weir.logs.loggers import get_logger
 from weir.postgres.statements import Statement
 from weir.postgres.timeline import gate
 from weir.ratelimit.sites import SitesLocked
-from weir.workers.fetches import watched
-from weir.workers.fetches.watched import WatchedUrl
+from weir.workers.fetches.enqueue import watched
+from weir.workers.fetches.enqueue.watched import WatchedUrl
 from weir.workers.watches.models import Watch
 
 log = get_logger(__name__)

@@ -1,6 +1,6 @@
 """Judging: compares what the fetches of watches brought with what they brought before.
 
-1. Lock fetches that have ended and were not judged (fetches/watched.py).
+1. Lock fetches that have ended and were not judged (fetches/enqueue/watched.py).
 2. Judge a batch of them, and store in their watches what they brought (sql/judge.sql). A watch that another transaction
    has locked is passed over: then the next round looks at ten times as many ends.
 3. Settle the fetches. One whose body has changed names the watch's `on_change` as its `on_done` now, which is called
@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from weir.postgres.statements import Statement
-from weir.workers.fetches import watched
+from weir.workers.fetches.enqueue import watched
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.on_done.calls import call_on_done
 from weir.workers.watches.models import Watch

@@ -15,8 +15,7 @@ from weir.postgres.timeline import gate
 from weir.postgres.timeline.models import KnownTimeline
 from weir.testing import captured_fetches
 from weir.testing.answers import end
-from weir.workers.fetches import watched
-from weir.workers.fetches.enqueue import request_fetch
+from weir.workers.fetches.enqueue import request_fetch, watched
 from weir.workers.fetches.jobs import Answer, Failure, Job
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done.calls import call_overdue

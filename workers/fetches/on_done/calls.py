@@ -41,7 +41,7 @@ def call_on_done(ended: Iterable[Ended]) -> None:
     """Publish the task of each fetch, under the fetch's correlation id, and record the calls that the broker accepted.
 
     Stops at the first call that the broker does not accept, so a broker that hangs costs the caller one time-out.
-    `call_overdue` repeats the rest. The fetches of watches are left to the tick that judges them (watched.py).
+    `call_overdue` repeats the rest. The fetches of watches are left to the tick that judges them (enqueue/watched.py).
     """
     calls = (each for each in ended if each.on_done != task_names.KEEP_WATCH)
     called = [each.fetch for each in takewhile(_call, calls)]

@@ -169,7 +169,7 @@ def _on_done(row: FetchOnItsWay) -> Iterator[WayStep]:
 
 
 def _judged(row: FetchOnItsWay) -> WayStep:
-    """Return the step of a fetch of a watch: the tick takes its end, and nothing is called with it (watched.py)."""
+    """Return the step of a fetch of a watch: the tick takes its end, and calls nothing with it (enqueue/watched.py)."""
     at, is_final = row.on_done_called_at, row.state in FINAL
     text = "its watch has judged it" if at else f"its watch judges it {'within seconds' if is_final else 'at the end'}"
     return WayStep(kind="watch", at=at, text=text, is_expected=at is None)
