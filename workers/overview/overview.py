@@ -29,6 +29,7 @@ FAILING_SHARE: Final = 10  # at least one in this many e-mails that ended has fa
 MISSED_WITHIN_S: Final = 300.0  # the newest minute is rolled up a minute later
 MISSED_LEAST: Final = 100  # slots; a killed fetcher misses a few
 MISSED_SHARE: Final = 10  # at least one in this many slots was missed
+FAILING_TRIES: Final = 10  # attempts of a webhook, which take a quarter of an hour
 LATE_S: Final = 600.0  # an e-mail that is due for longer needs somebody
 FEW: Final = 3  # how many sites, and kinds of e-mails, are named
 STALLED_AFTER_S: Final = 15.0  # longer than the lease of a lost message
@@ -63,6 +64,10 @@ class Numbers(NamedTuple):
     uncalled: int  # fetches and batches that have ended, and named a task that a worker did not know
     uncalled_task: str | None  # the task that most of them name
     uncalled_as: str | None  # as what they name it: on_done, on_batch_done, or both
+    broken_endpoints: int  # endpoints that receive no webhooks until somebody acts, or for long
+    broken_endpoint: int | None  # this and the next two: the first of them, and why
+    broken_endpoint_name: str | None
+    broken_endpoint_error: str | None
     missed: int | None  # slots of the last minutes that passed before a fetcher took them; None if that is not many
     missed_of: int | None
     doubts: int
@@ -125,6 +130,7 @@ def count() -> Numbers:
             "missed_least": MISSED_LEAST,
             "missed_share": MISSED_SHARE,
             "stalled_after": STALLED_AFTER_S,
+            "failing_tries": FAILING_TRIES,
             "late": LATE_S,
             "few": FEW,
             "forever": PAUSED_FOREVER,

@@ -43,6 +43,7 @@ class TargetKind(Enum):
     PAUSED_SITE = "paused site"  # to resume it
     SITES = "sites"  # those with fetches to come, by their state
     EMAILS = "e-mails"  # by their state, and their kind if `of` names one
+    ENDPOINT = "endpoint"  # by its id
     EMAIL_KIND = "kind of e-mail"  # to pause it
     PROCESSES = "processes"
 
@@ -93,6 +94,7 @@ BROKER_LOST: Final = Section("operations", "When the broker is lost")
 REDIS_LOST: Final = Section("operations", "When Redis loses the counters")
 UPGRADE: Final = Section("operations", "Upgrade")
 ON_DONE: Final = Section("how-to/enqueue-from-web-code", "Handle the end")
+WEBHOOKS: Final = Section("how-to/receive-webhooks", "What Weir does when a receiver fails")
 
 
 def problems(seen: Overview) -> Iterator[PersonNeeded]:
@@ -217,6 +219,13 @@ def _fetches(seen: Overview) -> Iterator[PersonNeeded]:
         text = f"{calls} {were} not made, as a worker does not know the task {numbers.uncalled_task}."
         next_step = f"{CALLED_AGAIN}; manage.py doctor says which name is close"
         yield PersonNeeded(text, next_step, ON_DONE, about=numbers.uncalled_task or "")
+    if numbers.broken_endpoints:
+        error = Truncator(" ".join((numbers.broken_endpoint_error or "").split())).chars(LONGEST_REPLY)
+        others = numbers.broken_endpoints - 1
+        more = f" and {others:,} other{pluralize(others)}" if others else ""
+        text = f"Webhooks are not received by the endpoint {numbers.broken_endpoint_name}{more}: {error.rstrip('.')}."
+        target = Target(TargetKind.ENDPOINT, str(numbers.broken_endpoint))
+        yield PersonNeeded(text, f"manage.py webhooks show {numbers.broken_endpoint}", WEBHOOKS, [target])
 
 
 def _halted(numbers: Numbers) -> PersonNeeded:

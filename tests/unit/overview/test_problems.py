@@ -22,6 +22,7 @@ NOTHING: dict[str, Any] = {
     **dict.fromkeys(("stalled_sites", "halted_sites", "late_kinds", "unknown_kinds"), ()),
     "uncalled_task": None,
     "uncalled_as": None,
+    **dict.fromkeys(("broken_endpoint", "broken_endpoint_name", "broken_endpoint_error")),
     "missed": None,
     "failing_kind": None,
     "failing_reply": None,
@@ -137,6 +138,16 @@ WRONG = [
         seen(uncalled=1, uncalled_task="shop.tasks.arived", uncalled_as="on_done"),
         "1 call of on_done was not made, as a worker does not know the task shop.tasks.arived.",
         "define this task, and restart the workers of its queue: it is called again every 5m 00s; manage.py",
+    ),
+    (
+        seen(
+            broken_endpoints=2,
+            broken_endpoint=7,
+            broken_endpoint_name="orders",
+            broken_endpoint_error="it is gone",
+        ),
+        "Webhooks are not received by the endpoint orders and 1 other: it is gone.",
+        "manage.py webhooks show 7",
     ),
     (
         seen(unknown=2, oldest_unknown_s=7_500.0),

@@ -10,6 +10,7 @@
 -- Up to `few` of the stalled sites, of the halted ones, and of the kinds of e-mails that need somebody are named, those
 -- first whose fetches have waited longest, and of which there are most.
 -- `uncalled` fetches and batches have ended, and named a task that a worker did not know; most of them `uncalled_task`.
+-- `broken_endpoints` receive no webhooks until somebody acts, or for long; `broken_endpoint` is one of them.
 --
 -- clock   the database's time
 -- queued  queued fetches
@@ -25,6 +26,8 @@
 -- stalled the heads that could have started
 -- halted  the sites whose heads start only if a person acts
 -- uncalled fetches and batches whose task is called again, because a worker did not know the task
+-- broken  endpoints of webhooks that Weir has paused, or cannot serve, that do not receive a webhook in `failing_tries`
+--         attempts, or that have missed events within a day; there are 100 endpoints at most
 -- email   e-mails that are pending, claimed, sending or unknown
 -- newest  the newest e-mails, and whether they ended within an hour
 -- kinds_in_need  the kinds of the oldest e-mails that are unknown, and of those that have been due for longer than
@@ -150,6 +153,25 @@ WITH clock AS MATERIALIZED (
         LIMIT %(most)s + 1
     )
     LIMIT %(most)s + 1
+), broken AS MATERIALIZED (
+    SELECT
+        endpoint.id, name,
+        coalesce(
+            nullif(pause_reason, ''), nullif(endpoint.error, ''), failing.error, 'events were deleted undelivered'
+        ) AS error
+    FROM (SELECT * FROM weir_webhooks_endpoint ORDER BY id) AS endpoint
+    LEFT JOIN LATERAL (
+        SELECT error
+        FROM weir_fetches_fetch
+        WHERE endpoint_id = endpoint.id AND state = 'queued' AND attempts >= %(failing_tries)s
+        ORDER BY endpoint_id, state, finished_at
+        LIMIT 1
+    ) AS failing ON true
+    WHERE CASE
+        WHEN paused_at IS NOT NULL THEN pause_reason <> ''
+        ELSE endpoint.error <> '' OR failing.error IS NOT NULL
+            OR missed_at > statement_timestamp() - interval '1 day'
+    END
 ), email AS MATERIALIZED (
     (
         SELECT state, next_attempt_at AS since
@@ -274,6 +296,10 @@ SELECT
     (SELECT count(*) FROM uncalled) AS uncalled,
     (SELECT on_done FROM uncalled GROUP BY on_done ORDER BY count(*) DESC, on_done LIMIT 1) AS uncalled_task,
     (SELECT string_agg(DISTINCT parameter, ' and ') FROM uncalled) AS uncalled_as,
+    (SELECT count(*) FROM broken) AS broken_endpoints,
+    (SELECT min(id) FROM broken) AS broken_endpoint,
+    (SELECT name FROM broken ORDER BY id LIMIT 1) AS broken_endpoint_name,
+    (SELECT error FROM broken ORDER BY id LIMIT 1) AS broken_endpoint_error,
     (SELECT missed FROM behind) AS missed,
     (SELECT slots FROM behind) AS missed_of,
     (SELECT count(*) FROM (SELECT FROM weir_notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,
