@@ -12,7 +12,7 @@ from . import prices
 @shared_task
 def price_arrived(fetch_id: int) -> None:
     """Note the price that a shop answered with; may be called twice for one fetch."""
-    fetch = Fetch.objects.select_related("body").get(pk=fetch_id)
+    fetch = Fetch.objects.get(pk=fetch_id)
     if fetch.state == FetchState.DONE and fetch.status_code == 200:
-        answer = json.loads(bytes(fetch.body.content))
+        answer = json.loads(fetch.content or b"")
         prices.note(fetch.pk, urlsplit(fetch.url).netloc, Decimal(answer["price"]))
