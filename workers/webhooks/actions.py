@@ -63,7 +63,7 @@ def resume(actor: Actor, endpoint_id: int, *, why: str = "") -> None:
 
 
 def send_test(actor: Actor, endpoint_id: int, *, why: str = "") -> int:
-    """Send a webhook that tells of nothing; returns the id of its fetch."""
+    """Send a webhook that tells of nothing; returns the id of its fetch. Raises what `endpoints.send_trial` raises."""
     TEST.allow(actor, why)
     with transaction.atomic(durable=True):
         found = _locked(endpoint_id)

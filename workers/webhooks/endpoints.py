@@ -77,7 +77,10 @@ def resume(endpoint: Endpoint) -> None:
 
 
 def send_trial(endpoint: Endpoint) -> int:
-    """Queue a webhook that tells of nothing; returns the id of its fetch. Raises ValueError if it is not to be sent."""
+    """Queue a webhook that tells of nothing; returns the id of its fetch.
+
+    Raises ValueError if the endpoint is paused, or the settings forbid its URL, and SitesLocked as webhooks.ask does.
+    """
     if endpoint.paused_at:
         raise ValueError(f"Endpoint {endpoint.pk} is paused: resume it first.")
     try:
