@@ -38,7 +38,7 @@ def forget_user(request: HttpRequest, user: UserKey, query: Query[ForgetQuery]) 
         address = addresses_of_emails.canonical(query.address) if query.address else ""
     if address:
         addresses.FORGET.allow(of_program, query.why)
-    notifications.forget_user(of_program, key, why=query.why)
+    notifications.forget_user(of_program, key, why=addresses_of_emails.redacted(query.why, address))
     if not address:
         return Status(202, ForgottenUser(emails_forgotten=0, emails_cancelled=0, emails_left=0))
     done = addresses.forget(of_program, address, why=query.why, wait_s=0.0, within_s=WITHIN_S)
