@@ -16,6 +16,7 @@ This is the outbox with one sequencer. The usual other order, by transaction ids
 still while any transaction of the whole server is open, and would begin anew in another cluster.
 """
 
+import time
 from collections.abc import Collection
 from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
@@ -89,6 +90,16 @@ def append() -> int:
     return moved or 0
 
 
+def catch_up() -> None:
+    """Bring all ends to the log that are committed now, for WITHIN_S at most; commits by itself.
+
+    Whoever goes on from `newest` calls this before, or gets what had ended and was not in the log yet.
+    """
+    until = time.monotonic() + WITHIN_S
+    while append() == BATCH and time.monotonic() < until:
+        pass
+
+
 def events_after(cursor: Cursor, limit: int, types: Collection[str] | None = None) -> tuple[list[Event], Cursor]:
     """Return events after the cursor in the order of the log, and the cursor after them; reads only.
 
@@ -144,8 +155,7 @@ def keep() -> None:
         batches.delete(CLEAR, batch=PURGED, within_s=WITHIN_S)
         return
     begin()
-    while append() == BATCH:
-        pass
+    catch_up()
     batches.delete(PURGE, batch=PURGED, within_s=WITHIN_S, older_than=retention_s)
 
 

@@ -26,7 +26,7 @@ def add(actor: Actor, name: str, url: str, *, secret: str, types: Iterable[str] 
     """Make an endpoint, or change that of this name, as `endpoints.store` does."""
     ADD.allow(actor, why)
     events.begin()
-    events.append()  # what has ended until now is not for a new endpoint
+    events.catch_up()  # what has ended until now is not for a new endpoint
     with transaction.atomic(durable=True):
         before = Endpoint.objects.select_for_update().filter(name=name).first()
         after = endpoints.store(name, url, secret=secret, types=types)

@@ -10,6 +10,7 @@ from weir.testing import captured_fetches
 from weir.testing.fetches import CapturedFetches
 from weir.workers.events import log
 from weir.workers.events.models import Event
+from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -74,3 +75,18 @@ def test_a_program_that_cannot_go_on_is_told_what_to_do(program: Program, settin
 @pytest.mark.parametrize("path", ["/fetches/ended", "/emails/ended"])
 def test_the_scope_is_that_of_the_list(path: str) -> None:
     assert Program(token("weir_ops.view")).call("GET", path).status_code == 403
+
+
+def test_from_the_newest_on_nothing_comes_that_had_ended(
+    program: Program, fetches: CapturedFetches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was in the log yet or not, and however much there is. The same holds for a new endpoint."""
+    monkeypatch.setattr(log, "BATCH", 2)
+    for fetch in request_fetches(f"https://a.example/{place}" for place in range(5)):
+        fetches.answer(fetch)
+    begun = program.call("GET", "/fetches/ended?after=newest").json()
+    assert (begun["events"], Event.objects.count()) == ([], 5)
+    for fetch in request_fetches(f"https://a.example/{place}" for place in range(5)):
+        fetches.answer(fetch)
+    made = program.call("POST", "/webhooks", {"name": "orders", "url": "https://a.example/", "secret": "HOOK"}).json()
+    assert (made["behind"], Event.objects.count()) == (0, 10)

@@ -60,4 +60,7 @@ def list_ended_emails(request: HttpRequest, query: Query[EventQuery]) -> EmailEv
 def _read(query: EventQuery, subject: Subject) -> tuple[list[Event], str]:
     """Return the events that the query asks for, and the cursor after them. Raises Problem."""
     with refused(NO_EVENTS, log.NoEvents), refused(EVENTS_GONE, log.EventsGone), refused(INVALID, BadCursor):
-        return log.read(log.newest() if query.after == NEWEST else query.after, query.limit, subject)
+        if query.after == NEWEST:
+            log.catch_up()
+            return [], log.newest()
+        return log.read(query.after, query.limit, subject)
