@@ -28,6 +28,7 @@ def add(actor: Actor, name: str, url: str, *, secret: str, types: Iterable[str] 
     events.begin()
     events.catch_up()  # what has ended until now is not for a new endpoint
     with transaction.atomic(durable=True):
+        endpoints.lock_names()
         before = Endpoint.objects.select_for_update().filter(name=name).first()
         after = endpoints.store(name, url, secret=secret, types=types)
         if before is None or _settings(before) != _settings(after):

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from weir.conf.texts.suggestions import no_such_word
+from weir.postgres.statements import Statement
 from weir.signatures import webhooks as signatures
 from weir.workers.events import log as events
 from weir.workers.fetches.addresses import allowed_by_settings
@@ -23,12 +24,19 @@ TYPES: Final = (
 )
 MOST: Final = 100  # endpoints: a tick looks at each
 
+LOCK_NAMES = Statement("lock_names", commits=False)
+
 
 class UnknownEndpoint(LookupError):
     """There is no endpoint with this id."""
 
     def __init__(self, endpoint_id: int) -> None:
         super().__init__(f"There is no endpoint {endpoint_id}.")
+
+
+def lock_names() -> None:
+    """Let no other transaction make or change an endpoint until the caller's ends."""
+    LOCK_NAMES()
 
 
 def store(name: str, url: str, *, secret: str, types: Iterable[str] = ()) -> Endpoint:

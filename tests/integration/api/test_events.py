@@ -5,9 +5,11 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
+from tests.integration.conftest import InThreads
 from tests.programs import Program, token
 from weir.testing import captured_fetches
 from weir.testing.fetches import CapturedFetches
+from weir.workers.audit.models import Entry
 from weir.workers.events import log
 from weir.workers.events.models import Event
 from weir.workers.fetches.enqueue import request_fetches
@@ -90,3 +92,12 @@ def test_from_the_newest_on_nothing_comes_that_had_ended(
         fetches.answer(fetch)
     made = program.call("POST", "/webhooks", {"name": "orders", "url": "https://a.example/", "secret": "HOOK"}).json()
     assert (made["behind"], Event.objects.count()) == (0, 10)
+
+
+def test_of_programs_at_once_one_makes_the_endpoint(program: Program, in_threads: InThreads) -> None:
+    """The others find it, as the same request again does."""
+    body = {"name": "orders", "url": "https://a.example/", "secret": "HOOK"}
+    answers = in_threads(6, lambda _number: Program(program.secret).call("POST", "/webhooks", body))
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert Entry.objects.filter(action="webhooks.add").count() == 1
