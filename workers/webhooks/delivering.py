@@ -4,6 +4,8 @@
 2. Lock an endpoint, and read the events after its cursor.
 3. Queue a webhook for each (fetches/enqueue/webhooks.py), as far as MOST_UNFINISHED allows, and move the cursor on.
 
+Webhooks that were in flight when their endpoint was removed, and are queued again, are cancelled.
+
 Steps 2 and 3 are one transaction: each event is asked for once. From then on its webhook is a fetch like others, at the
 rate of its site: it is sent at least once, and each time with the event's id. If a receiver fails, its cursor waits.
 """
@@ -56,6 +58,9 @@ def deliver() -> int:
     until = time.monotonic() + WITHIN_S
     while events.append() and time.monotonic() < until:
         pass
+    for endpoint_id in _removed():
+        with transaction.atomic(durable=True):
+            webhooks.cancel(endpoint_id)
     queued = 0
     endpoints = list(Endpoint.objects.order_by("pk").values_list("pk", flat=True))
     while endpoints and time.monotonic() < until:
@@ -67,6 +72,8 @@ def deliver() -> int:
 
 def has_work() -> bool:
     """Return whether a tick would find anything to do: beat asks before it sends one. Reads only."""
+    if _removed():
+        return True
     if not Endpoint.objects.exists():
         return False
     try:
@@ -75,6 +82,15 @@ def has_work() -> bool:
         newest = None
     [answer] = DELIVER_HAS_WORK(newest=newest, most=MOST_UNFINISHED, held=webhooks.HELD, woken_every=WOKEN_EVERY)
     return answer
+
+
+def _removed() -> list[int]:
+    """Return the endpoints that were removed while webhooks of theirs were in flight, which are queued again."""
+    queued = webhooks.endpoints_with_queued()  # before: an endpoint is committed before it has webhooks
+    if not queued:
+        return []
+    there = set(Endpoint.objects.filter(pk__in=queued).values_list("pk", flat=True))
+    return [endpoint_id for endpoint_id in queued if endpoint_id not in there]
 
 
 def _serve(endpoint_id: int) -> Asked:

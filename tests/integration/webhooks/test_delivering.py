@@ -14,7 +14,7 @@ from weir.testing.answers import end
 from weir.workers.events import log
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
-from weir.workers.fetches.jobs import Answer, Failure
+from weir.workers.fetches.jobs import Answer, Failure, Job
 from weir.workers.fetches.maintenance.purge import PURGE_WEBHOOKS
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.retrying import retry_failed
@@ -258,6 +258,31 @@ def test_a_removed_endpoint_gets_nothing_more() -> None:
     assert {hook.state for hook in webhooks()} == {FetchState.CANCELLED}
     end_some(1)
     assert (delivering.has_work(), delivering.deliver()) == (False, 0)
+
+
+def test_what_is_in_flight_to_a_removed_endpoint_is_not_tried_again() -> None:
+    """Its fetcher queues it again when the endpoint is gone. Of another endpoint, nothing is cancelled."""
+    to, other = endpoint(), endpoint(name="other")
+    end_some(1)
+    delivering.deliver()
+
+    def refused(job: Job) -> Answer:
+        with transaction.atomic():
+            endpoints.remove(to)
+        return Answer(job=job, status_code=500, headers=(), body=b"", lateness_ms=0.0, elapsed_ms=0.0)
+
+    [hook] = Fetch.objects.filter(endpoint_id=to.pk)
+    removed, kept = to.pk, other.pk
+    assert end(hook, refused).state == FetchState.QUEUED
+    assert delivering.has_work()
+    delivering.deliver()
+    states = dict(Fetch.objects.exclude(endpoint_id=None).values_list("endpoint_id", "state"))
+    assert states == {removed: FetchState.CANCELLED, kept: FetchState.QUEUED}
+    Endpoint.objects.all().delete()
+    assert delivering.has_work(), "also if no endpoint is left"
+    delivering.deliver()
+    assert {hook.state for hook in webhooks()} == {FetchState.CANCELLED}
+    assert not delivering.has_work()
 
 
 def test_what_cannot_be_used_is_refused() -> None:

@@ -23,6 +23,7 @@ FILL = """
 """
 STATEMENTS: dict[tuple[str, str], dict[str, object]] = {
     ("weir.workers.fetches", "count_webhooks"): {"endpoint": 1, "most": 1_000},
+    ("weir.workers.fetches", "queued_endpoints"): {},
     ("weir.workers.fetches", "purge_webhooks"): {"older_than": 60.0, "batch": 1_000},
     ("weir.workers.webhooks", "deliver_has_work"): {
         "newest": "x",

@@ -47,6 +47,7 @@ class LastFailure(NamedTuple):
 
 ENQUEUE_WEBHOOKS = Statement("enqueue_webhooks", returns=int, commits=False)
 COUNT_WEBHOOKS = Statement("count_webhooks", returns=int, commits=False)
+QUEUED_ENDPOINTS = Statement("queued_endpoints", returns=int, commits=False)
 
 
 def ask(url: str, secret: str, endpoint_id: int, messages: Sequence[Message]) -> list[int]:
@@ -114,6 +115,11 @@ def wake(endpoint_id: int, since: datetime) -> int:
 def cancel(endpoint_id: int) -> int:
     """Cancel the queued webhooks of the endpoint, in the caller's transaction; returns how many there were."""
     return len(_change(_queued(endpoint_id), state=FetchState.CANCELLED, finished_at=Now()))
+
+
+def endpoints_with_queued() -> list[int]:
+    """Return the ids of the endpoints that have queued webhooks, whether these endpoints still exist or not."""
+    return QUEUED_ENDPOINTS()
 
 
 def last_failure(endpoint_id: int) -> LastFailure | None:
