@@ -4,13 +4,15 @@
 2. Lock an endpoint, and read the events after its cursor.
 3. Queue a webhook for each (fetches/enqueue/webhooks.py), as far as MOST_UNFINISHED allows, and move the cursor on.
 
-Webhooks that were in flight when their endpoint was removed, and are queued again, are cancelled.
+Webhooks that were in flight when their endpoint was changed, and are queued again, are asked for anew; if it was
+removed, they are cancelled.
 
 Steps 2 and 3 are one transaction: each event is asked for once. From then on its webhook is a fetch like others, at the
 rate of its site: it is sent at least once, and each time with the event's id. If a receiver fails, its cursor waits.
 """
 
 import time
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -106,6 +108,9 @@ def _serve(endpoint_id: int) -> Asked:
 
 
 def _ask(endpoint: Endpoint) -> Asked:
+    if endpoint.paused_at is None:  # those that were in flight when the endpoint was changed
+        with suppress(InvalidTarget):  # which the next event tells
+            webhooks.ask_anew(endpoint.url, endpoint.secret, endpoint.pk)
     if endpoint.paused_at is None and webhooks.is_gone(endpoint.pk, endpoint.resumed_at):
         _pause(endpoint)
     if endpoint.paused_at:

@@ -42,8 +42,9 @@ def lock_names() -> None:
 def store(name: str, url: str, *, secret: str, types: Iterable[str] = ()) -> Endpoint:
     """Make an endpoint, or change that of this name. `secret` is the name of a secret (weir.conf.secrets).
 
-    A new one gets the events that end from now on. A changed one stays where it is; its webhooks that are queued are
-    sent as they were asked for. Raises ValueError for a value that cannot be used, and NoEvents if no events are kept.
+    A new one gets the events that end from now on. A changed one stays where it is; its webhooks that are queued go to
+    the new URL, too, signed by the new secret. Raises ValueError for a value that cannot be used, NoEvents if no events
+    are kept, and SitesLocked as `webhooks.ask` does.
     """
     if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
         raise ValueError(f"name must have 1 to {LONGEST_NAME} printable characters.")
@@ -58,7 +59,7 @@ def store(name: str, url: str, *, secret: str, types: Iterable[str] = ()) -> End
     changes = {"url": target.url, "secret": secret, "types": _types(types)}
     with transaction.atomic():
         if Endpoint.objects.filter(name=name).update(**changes):
-            return Endpoint.objects.get(name=name)
+            return _with_its_webhooks(Endpoint.objects.get(name=name))
         if Endpoint.objects.count() >= MOST:
             raise ValueError(f"There are {MOST} endpoints already: remove one.")
         return Endpoint.objects.create(name=name, cursor=events.newest(), **changes)
@@ -98,6 +99,14 @@ def send_trial(endpoint: Endpoint) -> int:
     except InvalidTarget as error:
         raise ValueError(f"The URL cannot be used: {error}.") from error
     return fetch
+
+
+def _with_its_webhooks(changed: Endpoint) -> Endpoint:
+    """Have its queued webhooks sent as it now says, or held if it is paused."""
+    webhooks.ask_anew(changed.url, changed.secret, changed.pk)
+    if changed.paused_at:
+        webhooks.hold(changed.pk)
+    return changed
 
 
 def _types(given: Iterable[str]) -> list[str]:

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 HOOK = "https://receiver.example/weir"
 NAMED = "HOOK"
+OTHER = "OTHER"  # the name of another secret
 KEY = "whsec_MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA="
 
 
@@ -283,6 +284,50 @@ def test_what_is_in_flight_to_a_removed_endpoint_is_not_tried_again() -> None:
     delivering.deliver()
     assert {hook.state for hook in webhooks()} == {FetchState.CANCELLED}
     assert not delivering.has_work()
+
+
+def test_a_changed_endpoint_gets_what_its_old_url_has_not_received(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, and with the same ids. Or an old URL that fails would keep all events back for three days."""
+    monkeypatch.setattr(delivering, "MOST_UNFINISHED", 2)
+    to = endpoint()
+    end_some(3)
+    delivering.deliver()
+    first, second = webhooks()
+    answer(second, 503)
+    before = sent()
+
+    def moved(job: Job) -> Answer:
+        with transaction.atomic():
+            endpoints.store("orders", f"{HOOK}/2", secret=OTHER)
+        return Answer(job=job, status_code=410, headers=(), body=b"", lateness_ms=0.0, elapsed_ms=0.0)
+
+    end(first, moved)
+    assert delivering.has_work()
+    delivering.deliver()
+    assert {hook.state for hook in Fetch.objects.filter(pk__in=[first.pk, second.pk])} == {FetchState.CANCELLED}
+    queued = Fetch.objects.filter(endpoint_id=to.pk, state=FetchState.QUEUED, not_before__lte=Now())
+    assert {(hook.url, hook.hop_url, (hook.request_headers or {})["webhook-signature"]) for hook in queued} == {
+        (f"{HOOK}/2", f"{HOOK}/2", f"{{webhook:{OTHER}}}")
+    }
+    by_id = sorted(sent(), key=lambda each: int(each["webhook-id"]))
+    assert by_id == sorted(before * 2, key=lambda each: int(each["webhook-id"]))
+    assert listing.endpoint_with(to.pk).state == "delivering", "what the old URL answered says nothing of the new one"
+    assert (delivering.has_work(), listing.endpoint_with(to.pk).behind) == (False, 1)
+
+
+def test_a_paused_endpoint_that_is_changed_stays_paused() -> None:
+    to = endpoint()
+    end_some(1)
+    delivering.deliver()
+    with transaction.atomic():
+        endpoints.pause(to)
+        endpoints.store("orders", f"{HOOK}/2", secret=NAMED)
+    queued = Fetch.objects.filter(endpoint_id=to.pk, state=FetchState.QUEUED)
+    assert [hook.url for hook in queued] == [f"{HOOK}/2"]
+    assert not queued.filter(not_before__lte=Now()).exists()
+    with transaction.atomic():
+        endpoints.resume(to)
+    assert queued.filter(not_before__lte=Now()).count() == 1
 
 
 def test_what_cannot_be_used_is_refused() -> None:

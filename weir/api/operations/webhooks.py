@@ -26,7 +26,7 @@ CHANGES: Final = (READ_ONLY, NOT_FOUND)
     "/webhooks",
     scope=scopes.CHANGE_WEBHOOKS,
     answers={200: Endpoint},
-    refusals=(READ_ONLY, NO_EVENTS),
+    refusals=(READ_ONLY, NO_EVENTS, BUSY),
 )
 def post_endpoint(request: HttpRequest, wanted: NewEndpoint) -> Endpoint:
     """Have webhooks sent to a URL, or change the endpoint of this name. The same request again changes nothing.

@@ -19,7 +19,7 @@ from weir.signatures import webhooks as signatures
 from weir.workers.fetches import backlog
 from weir.workers.fetches.addresses import allowed_by_settings
 from weir.workers.fetches.enqueue import share_at
-from weir.workers.fetches.models import Fetch, FetchQuerySet, FetchState
+from weir.workers.fetches.models import Fetch, FetchQuerySet, FetchState, RequestBody
 from weir.workers.fetches.targets import parse_target
 
 MAX_ATTEMPTS: Final = 108  # after about 1, 2, 4, ... seconds, and then each hour, less a jitter: about three days
@@ -71,6 +71,23 @@ def ask(url: str, secret: str, endpoint_id: int, messages: Sequence[Message]) ->
     )
     transaction.on_commit(partial(backlog.activate, [site.id]), robust=True)
     return ids
+
+
+def ask_anew(url: str, secret: str, endpoint_id: int) -> int:
+    """Replace the queued webhooks of the endpoint that go to another URL, or name another secret; returns how many.
+
+    In the caller's transaction, and but for those that another transaction has locked. The new ones have the same
+    messages, and are due now; the old ones are cancelled. Raises as `ask` does.
+    """
+    as_asked = {"url": url, "request_headers__contains": {signatures.SIGNATURE: signatures.to_be_signed(secret)}}
+    stale = _queued(endpoint_id).exclude(**as_asked).order_by("pk").select_for_update(skip_locked=True, no_key=True)
+    ids = dict(stale.values_list("pk", f"request_headers__{signatures.ID}"))
+    bodies = dict(RequestBody.objects.filter(pk__in=ids).values_list("pk", "content"))
+    messages = [Message(message_id, bytes(bodies[fetch_id])) for fetch_id, message_id in ids.items()]
+    if messages:
+        ask(url, secret, endpoint_id, messages)
+        Fetch.objects.filter(pk__in=ids).update(state=FetchState.CANCELLED, finished_at=Now())
+    return len(messages)
 
 
 def unfinished(endpoint_id: int, most: int) -> int:
