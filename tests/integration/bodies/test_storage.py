@@ -14,14 +14,17 @@ from pytest_django import Settings
 
 from demo.fakes import sites
 from tests.integration.bodies import storages
-from tests.integration.conftest import StartPython, database_now
+from tests.integration.conftest import Eventually, StartPython, database_now
 from tests.integration.fetching import fetch_until, fetched
 from weir.ratelimit import site_settings
 from weir.workers.fetches.bodies.spilled import SpilledBody
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
+from weir.workers.fetches.fetcher.results import keeper
+from weir.workers.fetches.fetcher.results.keeper import THREADS
 from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance.bodies import purge_bodies
+from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import BodyFile, BodyGone, Fetch, FetchBody, FetchState, KeptBody
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,6 +33,10 @@ LARGE = 3_000_000
 FROM = 100_000
 AT_LENGTH: Final = "WEIR_FAULTS" in os.environ
 HUGE = 200_000_000 if AT_LENGTH else 60_000_000
+
+
+class Panic(BaseException):
+    """As of a storage that is written in Rust."""
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +121,51 @@ def test_a_full_disk_fails_this_fetch_and_no_other(
     assert failed.error == "unexpected: the disk did not take the body: OSError (attempt 1 of 1)"
     assert other.state == FetchState.DONE
     assert not fetcher._session.is_paused()
+
+
+def test_a_keeper_goes_on_after_whatever_a_storage_raises(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A panic in Rust is no Exception: it comes more often than there are threads, and large bodies are kept again."""
+
+    def panic(*_arguments: object) -> str:
+        raise Panic
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storages.Failing, "_save", panic)
+        urls = [running_sites.url(0, f"/big/{LARGE}/{number}") for number in range(THREADS)]
+        failed = fetch_all(fetcher, *urls, max_attempts=1)
+    expected = "unexpected: the storage did not take the body: Panic (attempt 1 of 1)"
+    assert {fetch.error for fetch in failed} == {expected}
+    assert fetch_all(fetcher, running_sites.url(0, f"/big/{LARGE}/now"))[0].state == FetchState.DONE
+
+
+def test_an_answer_that_comes_again_while_the_first_waits_takes_no_room_for_good(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    """The storage is so slow that leases run out: what each answer holds is given back."""
+    go_on = threading.Event()
+    given = storages.Failing._save
+
+    def slow(storage: storages.Failing, name: str, content: object) -> str:
+        go_on.wait(30)
+        return given(storage, name, content)
+
+    monkeypatch.setattr(storages.Failing, "_save", slow)
+    monkeypatch.setattr(keeper, "THREADS", 1)
+    first, second = request_fetches([running_sites.url(0, f"/big/{LARGE + number}") for number in range(2)])
+    waiting = fetcher._writer._keeper._held
+    fetch_until(fetcher, lambda: len(waiting) == 2, "both answers")
+    Fetch.objects.filter(state=FetchState.RUNNING).update(lease_until=database_now() - timedelta(seconds=1))
+    sweep()
+    Fetch.objects.update(not_before=database_now())
+    fetch_until(fetcher, lambda: len(waiting) == 4, "both answers again")
+    go_on.set()
+    fetch_until(fetcher, lambda: not Fetch.objects.unfinished().exists(), "the end of both")
+    eventually(lambda: fetcher._held == 0, "all places are free")
+    eventually(lambda: not fetcher._session._shared.disk.room._held, "the disk is free")
+    assert {len(fetch.content or b"") for fetch in Fetch.objects.all()} == {LARGE, LARGE + 1}
+    assert {first.pk, second.pk} == set(Fetch.objects.values_list("pk", flat=True))
 
 
 def test_a_body_larger_than_allowed_fails_and_a_part_may_be_kept(

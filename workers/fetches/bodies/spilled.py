@@ -1,6 +1,7 @@
 """Spilled bodies: the beginning of a large body, in a temporary file, which the system removes with its process."""
 
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from tempfile import TemporaryFile
@@ -42,6 +43,7 @@ class SpilledBody:
         return self._digest.digest()
 
     def close(self) -> None:
-        """Remove the file. May be called twice."""
+        """Remove the file, whatever of it could not be written. May be called twice."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # a full disk does not take what is left in the buffer
+                self._file.close()

@@ -80,7 +80,7 @@ class Keeper:
     def __init__(self, judge: Callable[[Answer, Decoded], FetchOutcome], give: Callable[[Kept], None]) -> None:
         self._judge, self._give = judge, give
         self._answers: SimpleQueue[Answer] = SimpleQueue()
-        self._held: dict[int, Answer] = {}  # by fetch
+        self._held: dict[int, Answer] = {}  # by `id`: a fetch that was lost meanwhile may be answered again
         self._lock = Lock()
         self._threads: list[Thread] = []
         self._writing: set[bytes] = set()  # hashes of the bodies that are being stored: the same one waits
@@ -92,7 +92,7 @@ class Keeper:
     def put(self, answer: Answer) -> None:
         """Hand over an answer; never blocks."""
         with self._lock:
-            self._held[answer.job.fetch_id] = answer
+            self._held[id(answer)] = answer
         if len(self._threads) < THREADS:
             self._threads.append(Thread(target=self._work, name=f"keeper-{len(self._threads)}", daemon=True))
             self._threads[-1].start()
@@ -108,15 +108,12 @@ class Keeper:
     def take(self, kept: Kept) -> bool:
         """Return whether the result counts: its answer was not abandoned."""
         with self._lock:
-            counts = self._held.get(kept.answer.job.fetch_id) is kept.answer
-            if counts:
-                del self._held[kept.answer.job.fetch_id]
-        return counts
+            return self._held.pop(id(kept.answer), None) is not None
 
     def _work(self) -> None:
         while True:
             answer = self._answers.get()
-            if self._held.get(answer.job.fetch_id) is answer:
+            if id(answer) in self._held:
                 self._give(Kept(answer=answer, outcome=self._outcome_of(answer)))
             connection.close()
             if answer.spilled:
@@ -147,18 +144,22 @@ class Keeper:
             with self._turn:
                 self._writing.discard(content.sha256)
                 self._turn.notify_all()
+        if file is None:  # nor is the outcome stored
+            return replace(outcome, content=None)
         stored = StoredFile(sha256=content.sha256, size=content.size, storage=file.storage, file=file.file)
         return replace(outcome, content=None, stored_file=stored)
 
-    def _file_with(self, answer: Answer, content: LargeContent) -> FileOfBody:
-        """Return the file that has the body: one that is known, or a new one. Raises StorageFailed."""
+    def _file_with(self, answer: Answer, content: LargeContent) -> FileOfBody | None:
+        """Return the file that has the body, or a new one; None if the fetch is not held. Raises StorageFailed."""
         name, in_storage = storage.new_name(content.sha256), settings.WEIR_FETCH_STORAGE
         held = self._hold(answer, content.sha256, name)
-        if held.file or not held.is_held:
+        if not held.is_held:
+            return None
+        if held.file:
             return FileOfBody(held.storage, held.file)
         try:
             file = storage.save(name, content.file)
-        except Exception as error:
+        except BaseException as error:  # a panic in Rust and a time-out of gevent are no Exceptions
             raise StorageFailed from error
         if file != name:
             NOTE_BODY_FILE(name=file, in_storage=in_storage)
@@ -181,7 +182,7 @@ class Keeper:
             except Error as error:
                 log.warning("store_waits_for_database", outcomes=1, error=str(error))
                 connection.close()
-                if self._held.get(answer.job.fetch_id) is not answer:
+                if id(answer) not in self._held:
                     return Held(is_held=False, storage="", file="")
                 time.sleep(DATABASE_RETRY_S)
 
