@@ -25,7 +25,7 @@ from weir.workers.fetches.fetcher.results.keeper import THREADS
 from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance.bodies import purge_bodies
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import BodyFile, BodyGone, Fetch, FetchBody, FetchState, KeptBody
+from weir.workers.fetches.models import BodyFile, BodyGone, BodyKeeping, Fetch, FetchBody, FetchState, KeptBody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,7 +137,7 @@ def test_a_keeper_goes_on_after_whatever_a_storage_raises(
         failed = fetch_all(fetcher, *urls, max_attempts=1)
     expected = "unexpected: the storage did not take the body: Panic (attempt 1 of 1)"
     assert {fetch.error for fetch in failed} == {expected}
-    assert fetch_all(fetcher, running_sites.url(0, f"/big/{LARGE}/now"))[0].state == FetchState.DONE
+    assert fetch_all(fetcher, running_sites.url(1, f"/big/{LARGE}/now"))[0].state == FetchState.DONE
 
 
 def test_an_answer_that_comes_again_while_the_first_waits_takes_no_room_for_good(
@@ -225,6 +225,50 @@ def test_who_reads_a_body_whose_file_is_lost_is_told_so(
     settings.STORAGES = {name: value for name, value in settings.STORAGES.items() if name != "bodies"}
     with pytest.raises(BodyGone, match="in the storage 'bodies', which STORAGES does not have"):
         _ = fetch.content
+
+
+@pytest.mark.parametrize("lost", ["file", "storage", "bytes"])
+def test_a_body_that_comes_again_is_written_if_its_file_is_lost(
+    lost: str, running_sites: sites.Sites, fetcher: Fetcher, settings: Settings, tmp_path: Path
+) -> None:
+    """Or if PostgreSQL had its bytes, before there was a storage: then the file takes their place."""
+    settings.WEIR_FETCH_STORAGE = "" if lost == "bytes" else "bodies"
+    purge_bodies()
+    [first] = fetch_all(fetcher, running_sites.url(0, f"/big/{LARGE}/first"))
+    assert len(files(tmp_path)) == (lost != "bytes")
+    settings.WEIR_FETCH_STORAGE = "bodies"
+    BodyKeeping.objects.all().delete()
+    if lost == "file":
+        files(tmp_path)[0].unlink()
+    if lost == "storage":
+        settings.STORAGES = {"other" if name == "bodies" else name: value for name, value in settings.STORAGES.items()}
+        settings.WEIR_FETCH_STORAGE = "other"
+    [again] = fetch_all(fetcher, running_sites.url(1, f"/big/{LARGE}/again"))
+    [kept] = KeptBody.objects.all()
+    assert len(again.content or b"") == len(first.content or b"") == LARGE
+    assert (kept.content, kept.storage) == (None, settings.WEIR_FETCH_STORAGE)
+    assert len(files(tmp_path)) == 1 + (lost == "storage")
+    assert not BodyFile.objects.exists()
+
+
+def test_a_storage_that_names_files_by_their_content_keeps_the_file_of_who_was_first(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another process keeps the body, in the file with this name, while this one writes it."""
+    file = tmp_path / "kept" / "by-content"
+
+    def first(_storage: object, _name: str, content: Any) -> str:
+        file.parent.mkdir()
+        file.write_bytes(content.read())
+        digest = hashlib.sha256(file.read_bytes()).digest()
+        KeptBody.objects.create(pk=digest, size=LARGE, storage="bodies", file=file.name)
+        return file.name
+
+    monkeypatch.setattr(storages.Failing, "_save", first)
+    [fetch] = fetch_all(fetcher, running_sites.url(0, f"/big/{LARGE}"))
+    BodyFile.objects.update(noted_at=database_now() - timedelta(days=2))
+    purge_bodies()
+    assert len(fetch.content or b"") == LARGE
 
 
 def test_a_fetcher_that_stops_gives_back_what_its_storage_has_not_taken(

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from django.core.files import File
 from django.core.files.storage import storages
+from django.core.files.storage.handler import InvalidStorageError
 
 from weir.conf import settings
 
@@ -30,6 +31,19 @@ def new_name(sha256: bytes) -> str:
 def save(name: str, file: IO[bytes]) -> str:
     """Write a file; returns the name that the storage has given it. Blocks. Raises what the storage raises."""
     return str(storages[settings.WEIR_FETCH_STORAGE].save(name, File(file, name)))
+
+
+def has_lost(storage: str, name: str) -> bool:
+    """Return whether a file cannot be read any more: its storage says so, or is not there any more. Blocks.
+
+    A storage that raises an error may have the file.
+    """
+    try:
+        return not storages[storage].exists(name)
+    except InvalidStorageError:
+        return True
+    except Exception:  # noqa: BLE001  each storage has errors of its own
+        return False
 
 
 def delete(storage: str, name: str) -> None:

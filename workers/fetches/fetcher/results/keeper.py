@@ -5,7 +5,7 @@ For each answer, one after the other in each thread,
 2. it is judged, as the writer does it (outcomes.py). An outcome without a body, or with a small one, goes back as it
    is.
 3. The lease is prolonged, and the name of the file noted (sql/hold_for_storing.sql). A body that is kept in a file
-   already is not written again.
+   already is not written again, unless its storage has lost the file.
 4. The storage writes the file, which is kept from then on (sql/keep_file.sql). If it raises an error, this fetch is
    tried again, or fails; no other is concerned. The same body is written by one thread at a time.
 
@@ -156,15 +156,20 @@ class Keeper:
         if not held.is_held:
             return None
         if held.file:
-            return FileOfBody(held.storage, held.file)
+            if not storage.has_lost(held.storage, held.file):
+                return FileOfBody(held.storage, held.file)
+            log.warning("body_file_lost", storage=held.storage, file=held.file)
+            NOTE_BODY_FILE(name=name, in_storage=in_storage)
         try:
             file = storage.save(name, content.file)
         except BaseException as error:  # a panic in Rust and a time-out of gevent are no Exceptions
             raise StorageFailed from error
         if file != name:
             NOTE_BODY_FILE(name=file, in_storage=in_storage)
-        found = KEEP_FILE(sha256=content.sha256, size=content.size, in_storage=in_storage, name=file)
-        return found[0] if found else FileOfBody(in_storage, file)
+        kept = {"sha256": content.sha256, "size": content.size, "in_storage": in_storage, "name": file}
+        while not (found := KEEP_FILE(**kept, lost=held.file)):
+            pass  # another process has kept it a moment ago
+        return found[0]
 
     def _hold(self, answer: Answer, sha256: bytes, name: str) -> Held:
         """Prolong the lease and note the file, however long the database is away."""
