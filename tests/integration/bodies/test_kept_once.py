@@ -28,6 +28,7 @@ from weir.workers.fetches.models import (
     KeptBody,
     ReleasedBody,
 )
+from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.retrying import retry_failed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -225,6 +226,20 @@ def test_a_body_stays_as_long_as_a_younger_304_refers_to_it(settings: Settings) 
         _ = Fetch.objects.get(pk=later.fetch_id).content
     with pytest.raises(BodyGone):
         _ = Fetch.objects.get(pk=first.fetch_id).content
+
+
+def test_the_text_of_an_unchanged_page_is_that_of_its_body() -> None:
+    """A 304 need not say of which type the page is, and Django's says that it is HTML in UTF-8."""
+    first, *later = running(3)
+    typed = '[["Content-Type", "text/plain; charset=koi8-r"]]'
+    store([done(first, content=b"\xc1\xc2", headers=typed)])
+    other = typed.replace("plain; charset=koi8-r", "html; charset=utf-8")
+    for job, headers in zip(later, ("[]", other), strict=True):
+        store([done(job, content=b"", status_code=304, unchanged_from=first.fetch_id, headers=headers)])
+    expected = "\N{CYRILLIC SMALL LETTER A}\N{CYRILLIC SMALL LETTER BE}"
+    assert {fetch.text for fetch in Fetch.objects.all()} == {expected}
+    previews = [fetch_way(fetch.pk).preview for fetch in Fetch.objects.all()]
+    assert {shown and shown.text for shown in previews} == {expected}
 
 
 def test_the_purge_finds_its_rows_through_indexes() -> None:

@@ -26,11 +26,11 @@ class HasBodies:
     def text(self) -> str | None:
         """Return the body as text; None without a body. Bytes that are no text become U+FFFD; raises as `content`.
 
-        The charset is that of a byte order mark, of the header Content-Type, of the HTML or XML itself, UTF-8 if the
-        bytes are, or the most likely one.
+        The charset is that of a byte order mark, of the header Content-Type that came with the body, of the HTML or XML
+        itself, UTF-8 if the bytes are, or the most likely one.
         """
         content = self.content
-        return None if content is None else text_of(content, self.headers)
+        return None if content is None else text_of(content, self._headers_of_body())
 
     def open_content(self) -> BinaryIO | None:
         """Return the body as a file that is open for reading, which suits large ones; raises as `content`."""
@@ -39,6 +39,12 @@ class HasBodies:
 
     def _body(self) -> FetchBody | None:
         return FetchBody.objects.filter(fetch=self.unchanged_from_id or self.pk).first()
+
+    def _headers_of_body(self) -> object:
+        """Return the headers that came with the body: those of a 304 may name no charset, or another one."""
+        if self.unchanged_from_id is None:
+            return self.headers
+        return FetchBody.objects.filter(fetch=self.unchanged_from_id).values_list("fetch__headers", flat=True).first()
 
     @property
     def request_body(self) -> bytes | None:

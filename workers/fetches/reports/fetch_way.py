@@ -69,6 +69,7 @@ class FetchOnItsWay(NamedTuple):
     body: bytes | None  # its beginning; None without a body, and if a storage has it
     body_is_deleted: bool  # by its retention
     body_storage: str  # "" if PostgreSQL has it
+    body_headers: object  # that came with the body: `headers`, unless they are those of a 304
     now: datetime
 
 
@@ -101,7 +102,7 @@ def fetch_way(fetch_id: int) -> FetchWay:
         raise UnknownFetch(fetch_id)
     [row] = rows
     steps = sorted(_steps(row), key=lambda step: (step.at is None, step.at or row.now))
-    shown = None if row.body is None else preview(bytes(row.body), row.body_bytes or 0, row.headers)
+    shown = None if row.body is None else preview(bytes(row.body), row.body_bytes or 0, row.body_headers)
     return FetchWay(fetch=row, steps=steps, preview=shown)
 
 

@@ -13,7 +13,7 @@ SELECT
     coalesce(octet_length(body.content), kept.size)::bigint AS body_bytes,
     substring(coalesce(body.content, kept.content) FROM 1 FOR %(most)s::int) AS body,
     body.fetch_id IS NOT NULL AND body.content IS NULL AND kept.size IS NULL AS body_is_deleted,
-    coalesce(kept.storage, '') AS body_storage, now
+    coalesce(kept.storage, '') AS body_storage, coalesce(earlier.headers, job.headers) AS body_headers, now
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN LATERAL (SELECT * FROM weir_fetches_fetch WHERE id = %(fetch)s OFFSET 0) AS job
 LEFT JOIN LATERAL (SELECT name FROM weir_ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
@@ -38,3 +38,4 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT content, size, storage FROM weir_fetches_keptbody WHERE sha256 = body.sha256 OFFSET 0
 ) AS kept ON true
+LEFT JOIN LATERAL (SELECT headers FROM weir_fetches_fetch WHERE id = job.unchanged_from_id OFFSET 0) AS earlier ON true
