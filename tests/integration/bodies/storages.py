@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.files.storage import FileSystemStorage
 
-failing: frozenset[str] = frozenset()  # names of methods
+failing: frozenset[str] = frozenset()  # names of methods, and of files that cannot be deleted
 
 
 class Failing(FileSystemStorage):
@@ -16,6 +16,6 @@ class Failing(FileSystemStorage):
         return str(super()._save(name, content))  # type: ignore[misc]  # the stubs have no private methods
 
     def delete(self, name: str) -> None:
-        if "delete" in failing:
+        if failing & {"delete", name}:
             raise OSError("the storage is down")
         super().delete(name)

@@ -213,6 +213,21 @@ def test_a_file_that_was_written_and_never_kept_is_deleted_after_a_day(tmp_path:
     assert BodyFile.objects.get().name == "young"
 
 
+def test_a_file_that_cannot_be_deleted_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do those of a storage that is gone, however many there are; and one turn deletes more than one batch."""
+    monkeypatch.setattr(bodies, "BATCH", 2)
+    monkeypatch.setattr(storages, "failing", frozenset({"locked"}))
+    old = database_now() - timedelta(days=9)
+    gone = [BodyFile(name=f"gone {number}", storage="gone", noted_at=old) for number in range(5)]
+    others = [BodyFile(name=f"other {number}", storage="bodies", noted_at=old) for number in range(5)]
+    BodyFile.objects.bulk_create([*gone, BodyFile(name="locked", storage="bodies", noted_at=old), *others])
+    purge_bodies()
+    assert BodyFile.objects.filter(storage="bodies").count() == 6
+    purge_bodies()
+    assert BodyFile.objects.get(storage="bodies").name == "locked"
+    assert BodyFile.objects.filter(storage="gone").count() == 5
+
+
 def test_who_reads_a_body_whose_file_is_lost_is_told_so(
     running_sites: sites.Sites, fetcher: Fetcher, settings: Settings, tmp_path: Path
 ) -> None:

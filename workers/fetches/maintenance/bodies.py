@@ -43,6 +43,7 @@ DELETE_KEPT = Statement("delete_kept", returns=int, commits=False)
 PURGE_OLD_BODIES = Statement("purge_old_bodies", returns=int, commits=True)
 
 LEFT_FILES = Statement("left_files", row=LeftFile, commits=True)
+PUT_OFF_FILE = Statement("put_off_file", returns=str, commits=True)
 FORGET_FILES = Statement("forget_files", returns=str, commits=True)
 
 BATCH: Final = 1_000
@@ -80,17 +81,26 @@ def _delete_released(newest: int) -> int:
 
 
 def _delete_files() -> None:
-    """Have the storages delete the files that no KeptBody names. If one cannot, its files are left to the next turn."""
-    until, failed, deleted = time.monotonic() + WITHIN_S, set[str](), list[str]()
-    for file in LEFT_FILES(older_than=NEVER_KEPT_S, batch=BATCH):
-        if file.storage in failed or time.monotonic() > until:
-            continue
-        try:
-            storage.delete(file.storage, file.name)
-        except Exception as error:  # noqa: BLE001  each storage has errors of its own
-            failed.add(file.storage)
-            log.warning("body_files_not_deleted", storage=file.storage, error=str(error))
-        else:
-            deleted.append(file.name)
-    if deleted:
-        FORGET_FILES(names=deleted)
+    """Have the storages delete the files that no KeptBody names.
+
+    A storage that fails is left to the next turn, which begins with another file: one that cannot be deleted, and a
+    storage that is gone, keep no other file.
+    """
+    until, failed = time.monotonic() + WITHIN_S, set[str]()
+    while files := LEFT_FILES(older_than=NEVER_KEPT_S, failed=sorted(failed), batch=BATCH):
+        deleted = []
+        for file in files:
+            if file.storage in failed or time.monotonic() > until:
+                continue
+            try:
+                storage.delete(file.storage, file.name)
+            except Exception as error:  # noqa: BLE001  each storage has errors of its own
+                failed.add(file.storage)
+                log.warning("body_files_not_deleted", storage=file.storage, file=file.name, error=str(error))
+                PUT_OFF_FILE(name=file.name, older_than=NEVER_KEPT_S)
+            else:
+                deleted.append(file.name)
+        if deleted:
+            FORGET_FILES(names=deleted)
+        if time.monotonic() > until:
+            break
