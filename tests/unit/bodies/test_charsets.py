@@ -55,6 +55,38 @@ def test_russian_is_recognised_without_a_label(charset: str) -> None:
     assert text_of((KURSK * 50).encode(charset), []).startswith(KURSK[:50])
 
 
+@for_each(
+    ("content", "text"),
+    [
+        (KURSK.encode()[:-3], KURSK[:50]),  # cut off in the middle of a character
+        ("é".encode()[:1] + KURSK.encode(), KURSK),
+        (KURSK.encode() + b"\xff" + KURSK.encode(), KURSK),
+        ((KURSK * 50).encode() + b"\xff", KURSK),
+        (("x" + KURSK * 50).encode() + b"\xff", KURSK),  # the beginning may be cut in the middle of a character
+        ("naïve café".encode() + b"\xc3", "naïve café"),
+    ],
+)
+def test_utf_8_with_a_wrong_byte_is_utf_8(content: bytes, text: str) -> None:
+    """Such as a body that was cut off (WEIR_FETCH_KEEP_INCOMPLETE): the rest is not read as Western European."""
+    assert charset_of(content, "") == "utf-8"
+    assert text in text_of(content, [])
+
+
+@for_each("charset", ["cp1251", "cp1252", "gb18030", "shift_jis", "euc_jp", "euc_kr", "big5", "koi8-r", "cp1253"])
+def test_other_charsets_are_not_utf_8(charset: str) -> None:
+    """Whatever bytes beyond ASCII happen to make a character."""
+    for text in (
+        KURSK,
+        "日本語のテキスト。" * 30,
+        "한국어 텍스트 " * 30,
+        "中文文本的内容" * 30,
+        "été à Noël",
+        "Ωραίος",
+    ):
+        content = text.encode(charset, "ignore")
+        assert content.isascii() or charset_of(content, "") != "utf-8", text
+
+
 @given(st.binary(max_size=300), st.text(max_size=60) | st.sampled_from(["text/html", "text/xml; charset=utf-7"]))
 def test_no_bytes_and_no_header_raise(content: bytes, content_type: str) -> None:
     """A stranger chose both."""

@@ -2,10 +2,12 @@
 
 The order is the WHATWG's (https://encoding.spec.whatwg.org/, https://html.spec.whatwg.org/#determining-the-character-encoding):
 the byte order mark, the header Content-Type, what HTML or XML declares. w3lib finds these, and reads labels as browsers
-do. Without them, the body is in UTF-8 if its bytes are; otherwise charset-normalizer guesses, from the beginning alone.
+do. Without them, the body is in UTF-8 if its bytes are, or nearly all at its beginning; otherwise charset-normalizer
+guesses, from the beginning alone.
 """
 
 import codecs
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +23,9 @@ GUESSED_FROM: Final = 16_384  # bytes: more make a guess slower, and hardly bett
 FEWEST: Final = 24  # bytes beyond ASCII: from fewer, a guess is mostly wrong
 LIKELIEST: Final = "cp1252"  # browsers' own, of what is neither declared nor UTF-8
 UTF_8: Final = "utf-8"
+REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+FEWEST_RIGHT: Final = 10  # characters of UTF-8, for each that is none
+_ASCII_TEXT: Final = re.compile(r"[\x00-\x7f]+")
 _ASCII: Final = bytes(range(128))
 # Python's own codecs, which are no charsets, or slow.
 _NOT_OF_SITES: Final = frozenset(
@@ -45,7 +50,8 @@ def charset_of(content: bytes, content_type: str) -> str:
     declared = _known(html_body_declared_encoding(content[:GUESSED_FROM]))
     if declared:  # of a text whose ASCII could be read
         return UTF_8 if declared.startswith(("utf-16", "utf-32", "utf_16", "utf_32")) else declared
-    return UTF_8 if _is_utf_8(content) else _guessed(content[:GUESSED_FROM])
+    beginning = content[:GUESSED_FROM]
+    return UTF_8 if _is_utf_8(content) or _is_mostly_utf_8(beginning) else _guessed(beginning)
 
 
 def content_type_of(headers: object) -> str:
@@ -73,6 +79,15 @@ def _is_utf_8(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _is_mostly_utf_8(beginning: bytes) -> bool:
+    """Return whether characters of UTF-8 begin a text that is not UTF-8 throughout: it was cut off, or a byte is wrong.
+
+    In texts of other charsets, few bytes beyond ASCII happen to make a character.
+    """
+    beyond = _ASCII_TEXT.sub("", codecs.getincrementaldecoder(UTF_8)("replace").decode(beginning))  # but a cut end
+    return len(beyond) > FEWEST_RIGHT * beyond.count(REPLACEMENT)
 
 
 def _guessed(beginning: bytes) -> str:
