@@ -1,5 +1,6 @@
 """What answers have besides their bodies, how long they are kept, and what pages there are."""
 
+import io
 import json
 import os
 import re
@@ -220,6 +221,23 @@ def test_a_large_body_is_given_in_pieces_and_a_deleted_one_is_told(program: Prog
     assert refused.status_code == 404
     assert "WEIR_FETCH_BODY_RETENTION" in refused.json()["detail"]
     assert program.call("GET", f"/fetches/{world.done}").json()["body_is_deleted"] is True
+
+
+def test_a_body_is_whole_if_its_storage_reads_less_than_it_is_asked_for(
+    program: Program, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a file does that reads from a connection."""
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(min(size or 0, 1_000))
+
+    for length in (1_500, PIECE + 1_500):
+        with monkeypatch.context() as patched:
+            patched.setattr(FetchBody, "open", lambda _body, length=length: Slow(bytes(length)))
+            answer = program.call("GET", f"/fetches/{world.done}/body")
+            content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        assert len(content) == length
 
 
 def test_a_cookie_opens_nothing_and_none_is_set(program: Program, admin_client: Client) -> None:

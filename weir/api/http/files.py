@@ -14,12 +14,21 @@ PIECE: Final = 2**20  # bytes
 
 def body_response(request: HttpRequest, file: BinaryIO, **options: Any) -> HttpResponseBase:
     """Return the answer with this file, which is closed at its end."""
-    first = file.read(PIECE)
+    first = _beginning(file)
     if len(first) < PIECE:
         file.close()
         return HttpResponse(first, **options)
     content = _awaited(first, file) if isinstance(request, ASGIRequest) else _pieces(first, file)
     return StreamingHttpResponse(content, **options)
+
+
+def _beginning(file: BinaryIO) -> bytes:
+    """Return a PIECE, or the whole file if it is shorter: a storage may read less than it is asked for."""
+    parts, left = [], PIECE
+    while left and (part := file.read(left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def _pieces(first: bytes, file: BinaryIO) -> Iterator[bytes]:
