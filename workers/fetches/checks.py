@@ -1,7 +1,7 @@
 """System checks of the fetch settings."""
 
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings as djangos
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
@@ -16,6 +16,9 @@ from weir.workers.fetches.robots.user_agent import has_contact
 
 SIGN = "docs/how-to/sign-requests.md says how to make and name keys."
 BODIES = "docs/how-to/keep-bodies.md says what it is for."
+# Bytes. PostgreSQL sends no value whose text is longer than 1 GiB, and takes no longer statement: it ends the
+# connection, as if it were away, and the fetcher would try again for ever.
+MOST_IN_POSTGRESQL: Final = 2**28
 SERVED = {"default", "staticfiles"}  # Django's own, whose files most projects serve
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 
@@ -76,12 +79,21 @@ def requests_can_be_signed(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def bodies_have_their_storage(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E038: WEIR_FETCH_STORAGE must be a storage. weir.W039: the storage `default` may serve what is in it."""
+    """weir.E038: WEIR_FETCH_STORAGE must be a storage, and PostgreSQL must be able to keep all other bodies.
+
+    weir.W039: the storage `default` may serve what is in it.
+    """
     alias = settings.WEIR_FETCH_STORAGE
     if alias and alias not in djangos.STORAGES:
         known = ", ".join(sorted(djangos.STORAGES)) or "none"
         message = f"WEIR_FETCH_STORAGE is {alias!r}, and STORAGES has no such storage, but {known}."
         return [Error(message, hint=f"Add it to STORAGES. {BODIES}", id="weir.E038")]
+    name = "WEIR_FETCH_STORAGE_FROM" if alias else "WEIR_FETCH_MAX_BODY"
+    if min(settings.WEIR_FETCH_MAX_BODY, getattr(settings, name)) > MOST_IN_POSTGRESQL:
+        message = f"{name} is {getattr(settings, name)}: PostgreSQL keeps bodies of {MOST_IN_POSTGRESQL} bytes at most."
+        return [
+            Error(message, hint=f"Lower it{'' if alias else ', or set WEIR_FETCH_STORAGE'}. {BODIES}", id="weir.E038")
+        ]
     if alias in SERVED:
         message = f"WEIR_FETCH_STORAGE is {alias!r}: what a stranger's site sent might be served as yours."
         return [Warning(message, hint=f"Add a private storage to STORAGES. {BODIES}", id="weir.W039")]

@@ -336,3 +336,19 @@ def test_a_storage_that_is_none_or_that_may_be_public_is_told(settings: Settings
         settings.WEIR_FETCH_STORAGE = alias
         told[alias] = [str(message.id) for message in weir_messages()]
     assert told == {"": [], "bodies": [], "lost": ["weir.E038"], "default": ["weir.W039"], "staticfiles": ["weir.W039"]}
+
+
+def test_bodies_that_postgresql_cannot_keep_are_told(settings: Settings) -> None:
+    """It would end the connection, as if it were away. A storage takes those from WEIR_FETCH_STORAGE_FROM on."""
+    settings.STORAGES = {**settings.STORAGES, "bodies": settings.STORAGES["default"]}
+    told = []
+    for alias, most, stored_from in (
+        ("", 2**28, 2**40),
+        ("", 2**28 + 1, 1),
+        ("bodies", 2**40, 2**28),
+        ("bodies", 2**40, 2**30),
+    ):
+        settings.WEIR_FETCH_STORAGE, settings.WEIR_FETCH_MAX_BODY = alias, most
+        settings.WEIR_FETCH_STORAGE_FROM = stored_from
+        told.append([(str(message.id), message.msg.split()[0]) for message in weir_messages()])
+    assert told == [[], [("weir.E038", "WEIR_FETCH_MAX_BODY")], [], [("weir.E038", "WEIR_FETCH_STORAGE_FROM")]]
