@@ -213,10 +213,15 @@ def test_a_file_that_was_written_and_never_kept_is_deleted_after_a_day(tmp_path:
     assert BodyFile.objects.get().name == "young"
 
 
-def test_a_file_that_cannot_be_deleted_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do those of a storage that is gone, however many there are; and one turn deletes more than one batch."""
+def test_a_file_that_cannot_be_deleted_keeps_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nor do those of a storage that is gone, however many there are; and one turn deletes more than one batch.
+
+    Some storages raise an error if there is no such file: it was noted, and never written.
+    """
     monkeypatch.setattr(bodies, "BATCH", 2)
-    monkeypatch.setattr(storages, "failing", frozenset({"locked"}))
+    monkeypatch.setattr(storages, "failing", frozenset({"locked", "other 1"}))
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "locked").touch()
     old = database_now() - timedelta(days=9)
     gone = [BodyFile(name=f"gone {number}", storage="gone", noted_at=old) for number in range(5)]
     others = [BodyFile(name=f"other {number}", storage="bodies", noted_at=old) for number in range(5)]

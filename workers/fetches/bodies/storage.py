@@ -48,4 +48,9 @@ def has_lost(storage: str, name: str) -> bool:
 
 def delete(storage: str, name: str) -> None:
     """Delete a file, if there is one. Blocks. Raises what the storage raises, InvalidStorageError among it."""
-    storages[storage].delete(name)
+    files = storages[storage]
+    try:
+        files.delete(name)
+    except Exception:
+        if files.exists(name):  # some storages raise an error if there is none
+            raise
