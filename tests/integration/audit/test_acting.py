@@ -190,7 +190,7 @@ def test_fetches_are_cancelled_and_retried() -> None:
 
 
 def test_a_retry_of_a_put_takes_the_permission_to_send_one() -> None:
-    """What Weir itself sends, for an access token, is not retried, and takes none."""
+    """What Weir itself sends, for an access token, is not retried, and takes none; nor does a webhook."""
     operator = Actor(name="kim", door=Door.PAGE, may=lambda permission: permission == fetches.MAY_CHANGE)
     put = request_fetch(f"http://{HOST}/", method="PUT", repeatable=True, batch="import-7")
     request_fetches([f"http://{HOST}/{number}" for number in range(2)], batch="import-7")
@@ -203,6 +203,9 @@ def test_a_retry_of_a_put_takes_the_permission_to_send_one() -> None:
     Fetch.objects.filter(pk=put.pk).update(token_client="SHOP")  # noqa: S106  no secret
     assert fetches.retry(operator, Fetch.objects.all(), {}).queued == 2
     Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now(), token_client="")
+    Fetch.objects.filter(pk=put.pk).update(endpoint_id=1)
+    assert fetches.retry(operator, Fetch.objects.all(), {}).queued == 3
+    Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now(), endpoint_id=None)
     assert fetches.retry(ADA, Fetch.objects.all(), {}).queued == 3
     Fetch.objects.update(state=FetchState.FAILED, error="lost", finished_at=Now())
     assert batches.retry(ADA, batch_id).queued == 3

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from weir.workers.audit.acting import Actor, AuditedAction, NotPermitted
 from weir.workers.fetches import cancelling, retrying
@@ -58,13 +58,17 @@ def retry(
 
 
 def may_be_sent(actor: Actor, meant: QuerySet[Fetch]) -> QuerySet[Fetch]:
-    """Return the fetches that the actor may retry. Raises NotPermitted if the method of a failed one needs MAY_SEND."""
+    """Return the fetches that the actor may retry. Raises NotPermitted if the method of a failed one needs MAY_SEND.
+
+    A webhook needs none: who added its endpoint has chosen what is sent there.
+    """
     if actor.may(MAY_SEND):
         return meant
-    if sent := meant.filter(ASKED_FOR, state=FetchState.FAILED).exclude(method__in=SAFE).first():
+    is_free = Q(method__in=SAFE) | Q(endpoint_id__isnull=False)
+    if sent := meant.filter(ASKED_FOR, state=FetchState.FAILED).exclude(is_free).first():
         lacks = f"{actor.name} lacks the permission {MAY_SEND}, which a retry of a {sent.method} takes"
         raise NotPermitted(f"{lacks}: fetch {sent.pk} is one.")
-    return meant.filter(method__in=SAFE)  # what fails with another one meanwhile is left alone
+    return meant.filter(is_free)  # what fails with another one meanwhile is left alone
 
 
 def would_retry(meant: QuerySet[Fetch]) -> int:
