@@ -19,7 +19,7 @@ PURGE_WEBHOOKS = Statement("purge_webhooks", returns=int, commits=True)
 BATCH = 1_000
 WITHIN_S = 5.0  # seconds for each kind of row, once in ten minutes
 ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after it has expired
-WEBHOOK_RETENTION = 3_600.0  # seconds for which a webhook is kept after it was received
+WEBHOOK_RETENTION = 3_600.0  # seconds for which a webhook is kept after it was received, as long as slots at least
 TOKEN_RETENTION = 86_400.0  # seconds for which an access token is kept after it was last due
 
 NOTES_RETENTION = 7 * 86_400.0  # seconds for which a deleted site is remembered: no transaction is open that long
@@ -39,7 +39,7 @@ def purge() -> int:
     _delete(PURGE_TOKENS, TOKEN_RETENTION)
     deleted_sites.delete_idle()
     _delete(PURGE_DELETED_SITES, NOTES_RETENTION)
-    _delete(PURGE_WEBHOOKS, WEBHOOK_RETENTION)
+    _delete(PURGE_WEBHOOKS, max(WEBHOOK_RETENTION, settings.WEIR_SLOT_RETENTION))  # the history counts both
     deleted = _delete(PURGE_FETCHES, settings.WEIR_FETCH_RETENTION)
     purge_batches()
     return deleted
