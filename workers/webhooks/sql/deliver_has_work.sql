@@ -1,6 +1,7 @@
 -- Return whether a tick of webhooks would find anything to do: an endpoint with room for webhooks that has not read the
 -- newest event, or has ends to read that are not in the log yet; one that has answered 410; one with webhooks to a URL
--- that it had before; one that has come back; a paused one with webhooks that are to be held. `newest` is the cursor of the newest event; NULL: none are kept.
+-- that it had before; one that has come back; a paused one with webhooks that are to be held. `newest` is the cursor of
+-- the newest event; NULL: none are kept.
 -- Index: weir_fetch_of_endpoint (unknown limit, docs/explanation/sql.md). Reads only.
 SELECT coalesce(bool_or(CASE
     WHEN paused_at IS NOT NULL THEN EXISTS (
