@@ -127,6 +127,8 @@ def closes(site: socket.socket, _: threading.Event) -> None:
 
 
 def resets(site: socket.socket, _: threading.Event) -> None:
+    # Otherwise the answer may wait until the tickets of TLS are acknowledged (Nagle), and the reset discards it unsent.
+    site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     site.sendall(TOO_LARGE)
     site.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
 
