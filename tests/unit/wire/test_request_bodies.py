@@ -65,6 +65,9 @@ def outcome(
     authority.configure_trust(ours)
 
     def serving(site: socket.socket) -> None:
+        # Otherwise what it sent last may wait until what it sent before is acknowledged (Nagle), and a reset, or a
+        # close with something unread, which resets, discards it.
+        site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             with theirs.wrap_socket(site, server_side=True) if tls else site as opened:
                 serve(opened)
@@ -127,8 +130,6 @@ def closes(site: socket.socket, _: threading.Event) -> None:
 
 
 def resets(site: socket.socket, _: threading.Event) -> None:
-    # Otherwise the answer may wait until the tickets of TLS are acknowledged (Nagle), and the reset discards it unsent.
-    site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     site.sendall(TOO_LARGE)
     site.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
 
