@@ -23,31 +23,37 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 # What happens to an installation, for `make deployments` and CI: it is packed, somebody types what README and the how-to
-# pages say, a project that is not ours takes Weir up, tests with it and takes it out; operators measure it; its servers
-# fail over, go back, are upgraded or full.
-DEPLOYMENTS = $(addprefix tests/acceptance/,benchmarks docs failover faults great_run hardening host pooler \
+# pages say, a project that is not ours takes Weir up, tests with it and takes it out; operators measure it, and look at
+# all its pages in browsers of three widths; programs send whatever its API allows; its servers are the embedded ones,
+# fail over, go back, are upgraded or full, and its broker is another one, or silent.
+DEPLOYMENTS = $(addprefix tests/acceptance/,benchmarks docs failover faults fetches/test_silent_broker.py great_run \
+	hardening host ops/test_email_frame.py ops/test_metrics_of_processes.py ops/test_pages.py pooler \
 	project/test_reload.py project/test_up_and_demo.py recovery upgrade) \
-	$(addprefix tests/integration/,benchmarks docs examples guest integrate packages project/test_own_app.py)
+	$(addprefix tests/integration/,api/test_schema.py benchmarks docs embedded examples guest integrate packages \
+	project/test_own_app.py project/test_rabbitmq.py)
 
 # What was too late twice is run again when nothing runs beside it (tests/put_off.py).
 LATE = .weir/late
 PUT_OFF = -p tests.put_off --put-off $(LATE)
 RUN_LATE = @if [ -s $(LATE) ]; then $(BIN)/python -m pytest @$(LATE); fi
 
-# Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them;
-# they are few and long, so that two of one file run beside each other, too.
+# Most of their time they wait: for a slot, an end, a server.
 test: install ## run all tests but those of `make deployments`
 ifeq ($(ARGS),)
 	$(BIN)/python -m pytest --numprocesses 6 $(SLOWEST_FIRST) $(PUT_OFF) -m "not alone" $(DEPLOYMENTS:%=--ignore=%) tests/acceptance tests/integration tests/unit
 	$(RUN_LATE)
-	$(BIN)/python -m pytest --numprocesses 2 --dist load --maxschedchunk 1 --max-worker-restart 0 -m alone $(DEPLOYMENTS:%=--ignore=%) tests/acceptance
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
+# Those of the second part are late where more run beside them; they are few and long, so that two of one file run beside
+# each other, too.
 deployments: install ## run what the pages say, projects that take Weir up, and all jobs on servers that fail, go back or are upgraded
 	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) $(PUT_OFF) $(or $(ARGS),$(DEPLOYMENTS))
 	$(RUN_LATE)
+ifeq ($(ARGS),)
+	$(BIN)/python -m pytest --numprocesses 2 --dist load --maxschedchunk 1 --max-worker-restart 0 -m alone $(DEPLOYMENTS:%=--ignore=%) tests/acceptance
+endif
 
 matrix: install ## run unit and integration tests with each version of Python, Django and servers that there is
 	$(BIN)/python -m tests.matrix $(ARGS)
