@@ -152,7 +152,7 @@ class World:
             "mark_read": _get(f"{user}/read", method="POST", body=ids),
             "mark_all_read": _get(f"{user}/read-all", method="POST"),
             "mark_unread": _get(f"{user}/unread", method="POST", body=ids),
-            "forget_user": _act("DELETE", f"/users/{USER}?why=asked", 202),
+            "forget_user": _act("PUT", f"/users/{USER}/forgotten", 202, why),
             "get_unread": _get(f"/unread/{USER}"),
             "reconcile_unread": _act("POST", f"/unread/{USER}/reconciliations", 200, why),
             "get_status": _get("/status"),

@@ -343,11 +343,11 @@ def _wrong_notifications(world: World) -> Iterator[Bad]:
     for ids in ([], ["a"], [0], [-1], [2**63], list(range(1, 1_002)), world.notification, [None]):
         yield _post(f"read {str(ids)[:20]}", f"{NOTES}/read", {"ids": ids})
 
-    yield _get("a user forgotten for no reason", "/users/7", "no-reason", 422, "DELETE")
-    for query in ("why=a&address=kim", "why=a&address=kim+shop@a.example", "why=" + "x" * 2_001, "why=a&emails=1"):
-        yield _get(f"a user forgotten with {query[:30]}", f"/users/7?{query}", method="DELETE")
-    yield _get("a user of a word forgotten", "/users/kim?why=a", method="DELETE")
-    yield _get("a user is not read", "/users/7", "method-not-allowed", 405)
+    yield _put("a user forgotten for no reason", "/users/7/forgotten", {}, "no-reason")
+    for body in ({"address": "kim"}, {"address": "kim shop@a.example"}, {"why": "x" * 2_001}, {"emails": 1}):
+        yield _put(f"a user forgotten with {str(body)[:30]}", "/users/7/forgotten", {"why": "a", **body})
+    yield _put("a user of a word forgotten", "/users/kim/forgotten", {"why": "a"})
+    yield _get("what was forgotten is not read", "/users/7/forgotten", "method-not-allowed", 405)
 
 
 def _wrong_webhooks() -> Iterator[Bad]:

@@ -13,6 +13,7 @@ from weir.workers.mail.models import Email
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]  # which empties Redis
 KIM = "kim@example.com"
+FORGOTTEN = f"/users/{USER}/forgotten"
 NONE = {"emails_forgotten": 0, "emails_cancelled": 0, "emails_left": 0}
 
 
@@ -33,7 +34,7 @@ def queue(world: World, key: str) -> Email:
 
 def test_a_user_is_forgotten_and_others_are_not(program: Program) -> None:
     inbox.notify(8, "news", "For another user")
-    answers = [program.call("DELETE", f"/users/{USER}?why=Request 4711") for _ in range(2)]
+    answers = [program.call("PUT", FORGOTTEN, {"why": "Request 4711"}) for _ in range(2)]
     assert [(answer.status_code, answer.json()) for answer in answers] == [(202, NONE)] * 2, "it may be repeated"
     assert list(Notification.objects.values_list("user_id", flat=True)) == [8]
     wait_for(nothing_is_left, 30, "the end of the transactions that may have notified the user")
@@ -45,12 +46,12 @@ def test_a_user_is_forgotten_and_others_are_not(program: Program) -> None:
 def test_their_emails_are_forgotten_too_if_the_token_may(program: Program, world: World) -> None:
     """All of it, or nothing: neither part is done by a program that lacks the right to the other."""
     queue(world, "18")
-    path = f"/users/{USER}?why=Asked by Kim@Example.com&address={KIM}"
-    refused = program.call("DELETE", path)
+    wanted = {"why": "Asked by Kim@Example.com", "address": KIM}
+    refused = program.call("PUT", FORGOTTEN, wanted)
     assert (refused.status_code, "weir_mail.resolve_email" in refused.text) == (403, True)
     assert Notification.objects.filter(user_id=USER).exists()
     both = Program(token("weir_notifications.add_forgottenuser", "weir_mail.resolve_email", name="both"))
-    first, again = (both.call("DELETE", path) for _ in range(2))
+    first, again = (both.call("PUT", FORGOTTEN, wanted) for _ in range(2))
     assert first.json() == {"emails_forgotten": 2, "emails_cancelled": 1, "emails_left": 0}
     assert (again.status_code, again.json()) == (202, NONE)
     assert set(Email.objects.values_list("recipient", "subject")) == {("", "")}
@@ -64,8 +65,8 @@ def test_what_a_request_has_no_time_for_is_left_for_the_next(world: World, monke
     for key in range(5):
         queue(world, f"later {key}")
     both = Program(token("weir_notifications.add_forgottenuser", "weir_mail.resolve_email"))
-    path = f"/users/{USER}?why=Asked&address={KIM}"
+    wanted = {"why": "Asked", "address": KIM}
     monkeypatch.setattr("weir.api.operations.users.WITHIN_S", 0.0)
-    assert both.call("DELETE", path).json() == {"emails_forgotten": 1, "emails_cancelled": 0, "emails_left": 5}
+    assert both.call("PUT", FORGOTTEN, wanted).json() == {**NONE, "emails_forgotten": 1, "emails_left": 5}
     monkeypatch.setattr("weir.api.operations.users.WITHIN_S", 60.0)
-    assert both.call("DELETE", path).json() == {"emails_forgotten": 5, "emails_cancelled": 5, "emails_left": 0}
+    assert both.call("PUT", FORGOTTEN, wanted).json() == {**NONE, "emails_forgotten": 5, "emails_cancelled": 5}

@@ -3,12 +3,12 @@
 from typing import Final
 
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Router, Status
 
 from weir.api.access import actor
 from weir.api.http.problems import INVALID, NO_REASON, READ_ONLY
 from weir.api.operations.operation import operation, refused
-from weir.api.schemas.notifications import ForgetQuery, ForgottenUser, UserKey
+from weir.api.schemas.notifications import Forgetting, ForgottenUser, UserKey
 from weir.api.tokens import scopes
 from weir.notifications import actions as notifications
 from weir.notifications import user_keys
@@ -21,25 +21,26 @@ WITHIN_S: Final = 5.0
 
 @operation(
     router,
-    "DELETE",
-    "/users/{user}",
+    "PUT",
+    "/users/{user}/forgotten",
     scope=scopes.FORGET_USERS,
     answers={202: ForgottenUser},
     refusals=[READ_ONLY, NO_REASON],
 )
-def forget_user(request: HttpRequest, user: UserKey, query: Query[ForgetQuery]) -> Status[ForgottenUser]:
+def forget_user(request: HttpRequest, user: UserKey, wanted: Forgetting) -> Status[ForgottenUser]:
     """Delete a user's notifications and unread number and, if asked for, what e-mails to an address say.
 
     The request may be repeated, and is the same for a user who is not known. The user's account is the project's own.
+    The address is in the body, because proxies log URLs.
     """
     of_program = actor(request)
     with refused(INVALID, ValueError):
         key = user_keys.clean(user)
-        address = addresses_of_emails.canonical(query.address) if query.address else ""
+        address = addresses_of_emails.canonical(wanted.address) if wanted.address else ""
     if address:
-        addresses.FORGET.allow(of_program, query.why)
-    notifications.forget_user(of_program, key, why=addresses_of_emails.redacted(query.why, address))
+        addresses.FORGET.allow(of_program, wanted.why)
+    notifications.forget_user(of_program, key, why=addresses_of_emails.redacted(wanted.why, address))
     if not address:
         return Status(202, ForgottenUser(emails_forgotten=0, emails_cancelled=0, emails_left=0))
-    done = addresses.forget(of_program, address, why=query.why, wait_s=0.0, within_s=WITHIN_S)
+    done = addresses.forget(of_program, address, why=wanted.why, wait_s=0.0, within_s=WITHIN_S)
     return Status(202, ForgottenUser(**{f"emails_{name}": number for name, number in done._asdict().items()}))

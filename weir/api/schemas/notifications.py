@@ -107,7 +107,7 @@ class Reconciled(Answer):
     wrong_by: int | None
 
 
-class ForgetQuery(Body):
+class Forgetting(Body):
     """Why a user is forgotten, and whose e-mails, too."""
 
     why: Annotated[str, Field(max_length=LONGEST_REASON, description="the reason, which is needed; it is kept")] = ""
