@@ -92,7 +92,8 @@ def test_what_is_quick_takes_a_bounded_time_of_a_claim() -> None:
     """However many sites' rules take as long as is free: the rest waits for the next claim, or for the allowance."""
     done: list[str] = []
     allowance, rules = spent(Allowance()), [Slow(steps=2, done=done) for _ in range(300)]
-    trials, per_claim = Trials(allowance), []
+    trials = Trials(allowance)
+    per_claim: list[int] = []
     while len(done) < len(rules) and len(per_claim) < 100:
         allowance.begin_claim()
         before = len(done)
@@ -108,7 +109,8 @@ def test_what_is_quick_takes_a_bounded_time_of_a_claim() -> None:
 def test_what_takes_long_goes_on_where_it_stopped(now: list[float]) -> None:
     """With each claim, as far as the allowance lasts; a claim takes no longer than that, and one turn."""
     allowance, rules = spent(Allowance()), Slow(steps=80)
-    trials, per_claim = Trials(allowance), []
+    trials = Trials(allowance)
+    per_claim: list[int] = []
     is_allowed = None
     while is_allowed is None:
         before = len(rules.done)
