@@ -16,8 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from benchmarks.once import queues
 from benchmarks.once.large import KINDS
 from weir.postgres import planner
+from weir.workers.ledger.leases import SWEPT_AT_ONCE
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import EmailState
+from weir.workers.mail.phases import NAMES, EmailState
 from weir.workers.mail.reports import counts, searching
 from weir.workers.mail.sending import leases
 from weir.workers.mail.sending.source import BATCH
@@ -33,7 +34,7 @@ OUTCOME = {
     "last_reply": "250 OK",
     "attempts": 1,
     "retry_in": timedelta(),
-    "provider_id": "",
+    "reference": "",
     "settles": True,
 }
 
@@ -62,7 +63,7 @@ def statements() -> Iterator[Planned]:
 
 def _of_web_code() -> Iterator[Planned]:
     yield _from_file("weir.workers.mail", "find", {"kind": KINDS[0], "key": "order-4800000"})
-    queue = {"email": 1, "kind": KINDS[0], "priority": 0}
+    queue = {"row": 1, "kind": KINDS[0], "priority": 0}
     yield _from_file("weir.workers.mail", "does_older_wait", queue)
 
 
@@ -70,17 +71,17 @@ def _of_mailers() -> Iterator[Planned]:
     due = Email.objects.due().first()
     if due is None:
         raise AssertionError("No e-mail is due")
-    one = {"email": due.pk, "token": TOKEN}
+    one = {"row": due.pk, "token": TOKEN}
 
     def claimed() -> None:
         _change(due, state=EmailState.CLAIMED, claim_token=TOKEN, claimed_until=due.created_at)
 
-    begin = one | {"relay": "mail.example:25", "asked_for": None}
+    begin = one | {"relay": "mail.example:25", "asked_for": None, "lease": None, "is_probed": False}
     yield _from_file("weir.workers.mail", "claim", CLAIMED)
     yield _from_file("weir.workers.mail", "begin", begin, claimed)
     yield _from_file("weir.workers.mail", "record", one | OUTCOME, claimed)
-    yield _of_queryset("take_back_abandoned", Email.objects.abandoned()[: leases.SWEPT_AT_ONCE])
-    yield _of_queryset("end_silent", Email.objects.silent(timedelta(minutes=30))[: leases.SWEPT_AT_ONCE])
+    yield _of_queryset("take_back_abandoned", Email.objects.abandoned()[:SWEPT_AT_ONCE])
+    yield _of_queryset("end_silent", Email.objects.silent(timedelta(minutes=30))[:SWEPT_AT_ONCE])
 
 
 def _of_reports() -> Iterator[Planned]:
@@ -112,8 +113,19 @@ def _of_maintenance() -> Iterator[Planned]:
 def _from_file(
     package: str, name: str, parameters: dict[str, object], before: Callable[[], object] = _nothing
 ) -> Planned:
-    text = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+    text = _text(package, name)
     return Planned(title=name, text=text, parameters=parameters, before=before)
+
+
+def _text(package: str, name: str) -> str:
+    """Return the text of a statement of the package, or of the ledger, for the package's table."""
+    file = files(package).joinpath("sql", f"{name}.sql")
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    text = files("weir.workers.ledger").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+    for placeholder, sql in NAMES._asdict().items():
+        text = text.replace(f"{{{placeholder}}}", sql)
+    return text
 
 
 def _of_queryset(title: str, rows: QuerySet[Email]) -> Planned:

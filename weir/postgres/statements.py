@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast, overload
@@ -95,6 +96,16 @@ class Statement(Generic[Returned]):
 
     def __str__(self) -> str:
         return f"{self.room}/sql/{self.name}.sql"
+
+    def with_names(self, names: Mapping[str, str]) -> "Statement[Returned]":
+        """Return this statement for one of several tables: `{table}` in its file stands for the text of that name.
+
+        The texts are SQL, and become a part of the statement, so they must be constants of Weir's code.
+        """
+        named = copy(self)
+        for name, text in names.items():
+            named._source = named._source.replace(f"{{{name}}}", text)  # noqa: SLF001  of this class
+        return named
 
     @cached_property
     def text(self) -> str:

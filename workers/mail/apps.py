@@ -4,9 +4,6 @@ from django.utils.module_loading import autodiscover_modules
 
 from weir.conf import hidden
 from weir.postgres import weir_apps
-from weir.postgres.statements import Statement
-
-SEND_HAS_WORK = Statement("send_has_work", returns=bool, commits=False, prepare=True)
 
 
 class MailConfig(weir_apps.WeirApp):
@@ -23,13 +20,15 @@ class MailConfig(weir_apps.WeirApp):
         """
         from weir.workers import task_names  # noqa: PLC0415  needs loaded apps
         from weir.workers.beat import work  # noqa: PLC0415
+        from weir.workers.ledger.queueing import HAS_WORK  # noqa: PLC0415
         from weir.workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
         from weir.workers.mail.maintenance import recovering, stepping  # noqa: PLC0415  needs loaded apps
+        from weir.workers.mail.phases import NAMES  # noqa: PLC0415
         from weir.workers.recovery.signals import postgresql_clock_stepped, postgresql_went_back  # noqa: PLC0415
 
         postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="weir.workers.mail")
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.mail")
-        work.ask_before(task_names.SEND_EMAILS, work.answer_of(SEND_HAS_WORK))
+        work.ask_before(task_names.SEND_EMAILS, work.answer_of(HAS_WORK.with_names(NAMES._asdict())))
 
         autodiscover_modules("emails")
         hidden.hide()

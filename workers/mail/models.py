@@ -5,7 +5,6 @@ addresses to which nothing is sent (Suppression), relays that cannot be used at 
 operators did about kinds and addresses (MailAct).
 """
 
-from collections.abc import Collection
 from datetime import timedelta
 from typing import ClassVar, Self
 
@@ -13,16 +12,14 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Collate, Lower, Now
-from django.db.models.lookups import Exact
 
+from weir.workers.ledger.rows import HAS_REPLY, SAYS_WHY, LedgerQuerySet, LedgerRow, Pause, only_in
 from weir.workers.mail.phases import HELD, NOT_BEGUN, UNSENT, EmailState, Phase
-from weir.workers.tracing.rows import Traced
 
 # The expression in the index of addresses. Because of the collation C, the index also serves searches for a prefix.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 
-_SAYS_WHY = ~Q(who="") & ~Q(why="")
-_PENDING, _NOT_SENT, _HAS_REPLY = Q(state=EmailState.PENDING), ~Q(state=EmailState.SENT), ~Q(last_reply="")
+_PENDING, _NOT_SENT = Q(state=EmailState.PENDING), ~Q(state=EmailState.SENT)
 
 
 class Act(models.TextChoices):
@@ -36,29 +33,12 @@ class Act(models.TextChoices):
     BOUNCED = "bounced", "it came back"
 
 
-def _only_in(states: Collection[EmailState], field: str, name: str) -> models.CheckConstraint:
-    """Return a constraint that requires a value of the field in these states, and none in the others.
-
-    PostgreSQL reads the texts of all constraints at each UPDATE, and a constraint with `^` is three times as long.
-    """
-    has_value = Q(**{f"{field}__isnull": False})
-    return models.CheckConstraint(condition=Exact(Q(state__in=[state.value for state in states]), has_value), name=name)
-
-
-class EmailQuerySet(models.QuerySet["Email"]):
+class EmailQuerySet(LedgerQuerySet["Email"]):
     """The queries of the outbox."""
-
-    def due(self) -> Self:
-        """Return the e-mails that are due, including those of paused kinds; those that wait longest come first."""
-        return self.filter(state=EmailState.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
 
     def claimable(self) -> Self:
         """Return the e-mails that a mailer would claim now: those that are due, and whose kind is not paused."""
         return self.due().exclude(kind__in=PausedKind.objects.values("kind"))
-
-    def abandoned(self) -> Self:
-        """Return the claimed e-mails whose lease is over: their worker died before it began to transmit them."""
-        return self.filter(state=EmailState.CLAIMED, claimed_until__lte=Now())
 
     def silent(self, after: timedelta) -> Self:
         """Return the e-mails whose transmission began at least `after` ago: no answer can come any more."""
@@ -69,7 +49,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
         return self.filter(state=EmailState.UNKNOWN).order_by("sending_since", "pk")
 
 
-class Email(Traced):
+class Email(LedgerRow):
     """An e-mail to one recipient: `kind` and `key` identify it. It is submitted to a relay at most once."""
 
     kind = models.CharField(max_length=100, help_text="the kind of e-mail, such as order.shipped: see `kinds`")
@@ -83,17 +63,9 @@ class Email(Traced):
     language = models.CharField(
         max_length=20, blank=True, default="", db_default="", help_text="that it is rendered in"
     )
-    context = models.JSONField(default=dict, db_default={}, help_text="the arguments of its kind")
-    priority = models.SmallIntegerField(default=0, db_default=0, help_text="higher ones go first")
     state = models.CharField(max_length=10, choices=EmailState, default=EmailState.PENDING)
     message_id = models.CharField(max_length=500, help_text="the header Message-ID, of every attempt")
-    created_at = models.DateTimeField(db_default=Now())
     attempts = models.PositiveSmallIntegerField(default=0, help_text="those that the mail server answered or broke off")
-    next_attempt_at = models.DateTimeField(db_default=Now())
-    expires_at = models.DateTimeField(null=True, help_text="no attempt begins from then on; empty: it does not expire")
-    # The fence: only the worker that has the token of the claim writes the outcome of an attempt.
-    claim_token = models.UUIDField(null=True)
-    claimed_by = models.CharField(max_length=300, blank=True, help_text="host and process id of the last worker")
     claimed_until = models.DateTimeField(null=True, help_text="when it is taken back from a worker that has not begun")
     sending_since = models.DateTimeField(null=True, help_text="when transmission began (the database's clock)")
     sent_at = models.DateTimeField(null=True)
@@ -121,12 +93,6 @@ class Email(Traced):
     ask_until = models.DateTimeField(
         null=True, help_text="until then the relay knows the idempotency key: asking again settles an unknown outcome"
     )
-    earlier_reply = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="of an earlier attempt that was accepted, known while a later one is made",
-    )
 
     objects: ClassVar = EmailQuerySet.as_manager()
 
@@ -140,15 +106,15 @@ class Email(Traced):
             # `outbox.send_once` queues each e-mail once. Apps and the admin find the e-mail with a key.
             models.UniqueConstraint(fields=["kind", "key"], name="weir_email_kind_key_unique"),
             models.CheckConstraint(condition=Q(state__in=EmailState.values), name="weir_email_state_known"),
-            _only_in(HELD, "claim_token", "weir_email_held_has_token"),
-            _only_in([EmailState.CLAIMED], "claimed_until", "weir_email_claimed_has_lease"),
-            _only_in([EmailState.SENDING, EmailState.UNKNOWN], "sending_since", "weir_email_sending_has_since"),
-            _only_in([EmailState.SENT, EmailState.BOUNCED], "sent_at", "weir_email_sent_has_sent_at"),
+            only_in(HELD, "claim_token", "weir_email_held_has_token"),
+            only_in([EmailState.CLAIMED], "claimed_until", "weir_email_claimed_has_lease"),
+            only_in([EmailState.SENDING, EmailState.UNKNOWN], "sending_since", "weir_email_sending_has_since"),
+            only_in([EmailState.SENT, EmailState.BOUNCED], "sent_at", "weir_email_sent_has_sent_at"),
             models.CheckConstraint(
-                condition=~Q(state=EmailState.FAILED) | _HAS_REPLY, name="weir_email_failed_says_why"
+                condition=~Q(state=EmailState.FAILED) | HAS_REPLY, name="weir_email_failed_says_why"
             ),
             models.CheckConstraint(
-                condition=~Q(state=EmailState.UNKNOWN) | ~Q(phase="") & _HAS_REPLY,
+                condition=~Q(state=EmailState.UNKNOWN) | ~Q(phase="") & HAS_REPLY,
                 name="weir_email_unknown_says_what_is_known",
             ),
         ]
@@ -223,7 +189,7 @@ class Resolution(models.Model):
     claimed_by = models.CharField(max_length=300, blank=True)
 
     class Meta:
-        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="weir_resolution_says_who_and_why")]
+        constraints: ClassVar = [models.CheckConstraint(condition=SAYS_WHY, name="weir_resolution_says_who_and_why")]
 
     def __str__(self) -> str:
         return f"{self.who}: {self.done.label}"
@@ -234,16 +200,8 @@ class Resolution(models.Model):
         return Act(self.act) if self.act else Act.ARRIVED if self.arrived else Act.RESEND
 
 
-class PausedKind(models.Model):
+class PausedKind(Pause):
     """A kind of which no e-mail is begun, until a person resumes the kind."""
-
-    kind = models.CharField(max_length=100, primary_key=True)
-    paused_at = models.DateTimeField(db_default=Now())
-    who = models.CharField(max_length=254)
-    why = models.TextField()
-
-    def __str__(self) -> str:
-        return f"{self.kind}, paused by {self.who}: {self.why}"
 
 
 class Suppression(models.Model):
@@ -289,7 +247,7 @@ class MailAct(models.Model):
 
     class Meta:
         verbose_name = "act"
-        constraints: ClassVar = [models.CheckConstraint(condition=_SAYS_WHY, name="weir_mail_act_says_who_and_why")]
+        constraints: ClassVar = [models.CheckConstraint(condition=SAYS_WHY, name="weir_mail_act_says_who_and_why")]
         # For the acts about a kind, or about an address.
         indexes: ClassVar = [models.Index(fields=["about", "id"], name="weir_mail_act_about")]
 

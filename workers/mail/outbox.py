@@ -16,20 +16,18 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone, translation
 
-from weir.postgres.moments import in_utc
 from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
 from weir.workers import task_names
+from weir.workers.ledger import queueing
 from weir.workers.mail import addresses, kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.models import Email
+from weir.workers.mail.phases import NAMES
 from weir.workers.mail.rendering import Rendered, message_id, project_language, render
 from weir.workers.publish import publish
 from weir.workers.tracing import correlation, spans
 
-LONGEST_KEY = 100
-LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: larger data belongs in a table of the application
-PRIORITIES = range(-100, 101)
 # The fields of an Email that are passed to the statement `queue` unchanged.
 _STORED = (
     "kind",
@@ -62,9 +60,9 @@ class Queued(NamedTuple):
     is_new: bool
 
 
-DOES_OLDER_WAIT = Statement("does_older_wait", commits=False, prepare=True)
-FIND = Statement("find", commits=False, prepare=True)
 QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
+_DOES_OLDER_WAIT = queueing.DOES_OLDER_WAIT.with_names(NAMES._asdict())
+_FIND = queueing.FIND.with_names(NAMES._asdict())
 
 
 def send_once(
@@ -125,10 +123,13 @@ def queue_once(
     Of calls at the same time, one has the new e-mail. The others wait until its transaction has ended.
     """
     kinds.get(kind)
-    _check(key, context, priority)
-    due_at, ends_at = _times(kind, not_before, expires_at)
+    try:
+        queueing.check("an e-mail", key, context, priority)
+        due_at, ends_at = queueing.times(not_before, expires_at, kinds.expires_after(kind))
+    except ValueError as error:
+        raise CannotBeWritten(str(error)) from error
     language = project_language(language) if language else translation.get_language() or settings.LANGUAGE_CODE
-    if FIND(kind=kind, key=key):
+    if _FIND(kind=kind, key=key):
         return Queued(Email.objects.get(kind=kind, key=key), is_new=False)
     if ends_at and ends_at <= timezone.now():
         raise CannotBeWritten(f"expires_at is past, so that it would never be sent: {ends_at}.")
@@ -190,40 +191,5 @@ def _store(email: Email, rendered: Rendered | None) -> Queued:
 
 def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Wake a mailer, unless an older e-mail of this kind is due: the mailer that takes that one then takes this one."""
-    queue = {"email": email.pk, "kind": email.kind, "priority": email.priority}
-    wake_mailer(unless=lambda: bool(DOES_OLDER_WAIT(**queue)))
-
-
-def _times(kind: str, not_before: datetime | None, expires_at: datetime | None) -> tuple[datetime | None, ...]:
-    """Return from when and until when the e-mail may be sent; None for a time that depends on when it is stored."""
-    try:
-        due_at, ends_at = in_utc("not_before", not_before), in_utc("expires_at", expires_at)
-        if due_at and not ends_at and due_at > timezone.now() and (life := kinds.expires_after(kind)):
-            ends_at = due_at + life
-    except (OverflowError, TypeError, ValueError) as error:
-        raise CannotBeWritten(str(error)) from error
-    if due_at and ends_at and ends_at <= due_at:
-        raise CannotBeWritten(f"expires_at must be after not_before, or it is never sent: {ends_at} and {due_at}.")
-    return due_at, ends_at
-
-
-def _check(key: str, context: Mapping[str, Any] | None, priority: int) -> None:
-    if not 0 < len(key) <= LONGEST_KEY or storable(key, LONGEST_KEY) != key:
-        raise CannotBeWritten(f"The key of an e-mail has 1 to {LONGEST_KEY} characters, but is {key!r}.")
-    if priority not in PRIORITIES:
-        raise CannotBeWritten(f"The priority is {PRIORITIES[0]} to {PRIORITIES[-1]}, but is {priority!r}.")
-    _check_context(context or {})
-
-
-def _check_context(context: Mapping[str, Any]) -> None:
-    """Raise CannotBeWritten for a context that the database cannot store, or would return changed."""
-    try:
-        written = json.dumps(dict(context), allow_nan=False, ensure_ascii=False)
-        size = len(written.encode())  # fails for half of a surrogate pair
-        is_the_same = json.loads(written) == context
-    except (TypeError, ValueError) as error:
-        raise CannotBeWritten(f"The context must be JSON, such as numbers and strings: {error}.") from error
-    if not is_the_same:
-        raise CannotBeWritten("The context must be JSON: it has tuples, or keys that are not strings.")
-    if size > LARGEST_CONTEXT or "\\u0000" in written:
-        raise CannotBeWritten(f"The context must have {LARGEST_CONTEXT} bytes of JSON at most, and no NUL.")
+    queue = {"row": email.pk, "kind": email.kind, "priority": email.priority}
+    wake_mailer(unless=lambda: bool(_DOES_OLDER_WAIT(**queue)))

@@ -1,6 +1,10 @@
-"""Defines EmailState, which says where an e-mail is, and Phase, which says how far its last attempt came."""
+"""Defines EmailState, which says where an e-mail is, Phase, which says how far its last attempt came, and NAMES."""
+
+from typing import Final
 
 from django.db import models
+
+from weir.workers.ledger.names import LedgerNames
 
 
 class EmailState(models.TextChoices):
@@ -32,3 +36,19 @@ class Phase(models.TextChoices):
     AFTER_DOT = "after dot"  # everything was transmitted, and no reply came: perhaps accepted
     FORGOTTEN = "forgotten"  # PostgreSQL has forgotten whether and when it was transmitted: perhaps accepted
     BEGUN = "begun"  # transmission began, and its end is not known: the worker died, or its transport cannot tell
+
+
+# What the statements of the ledger say in the table of e-mails.
+NAMES: Final = LedgerNames(
+    table="weir_mail_email",
+    paused="weir_mail_pausedkind",
+    begun="sending",
+    done="sent",
+    accepted="'sent', 'bounced'",
+    begun_at="sending_since",
+    done_at="sent_at",
+    reference="provider_id",
+    other_side="relay",
+    own_at_begin="relay = %(relay)s,",
+    own_at_loss="relay = '',",
+)

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from django.db import transaction
-from django.db.models.functions import Now
-
+from weir.workers.ledger.resolving import CannotBeResolved, Resolver
 from weir.workers.mail import addresses, outbox
 from weir.workers.mail.models import Act, Email, Rendering, Resolution
-from weir.workers.mail.phases import EmailState
+from weir.workers.mail.phases import NAMES, EmailState
+
+__all__ = ["CannotBeResolved"]
 
 # The states in which an e-mail must be for each act.
 ALLOWED: Mapping[Act, tuple[EmailState, ...]] = {
@@ -49,8 +49,71 @@ _CAN: Mapping[Act, str] = {
 }
 
 
-class CannotBeResolved(ValueError):
-    """The e-mail's state does not allow that; the message names the state."""
+class _Emails(Resolver[Email, Act]):
+    """What people, mail logs and delivery reports say about e-mails."""
+
+    title = "E-mail"
+    allowed = ALLOWED
+    can = _CAN
+    unless_asked = (Act.CANCEL, Act.CORRECT)
+
+    def refusal(self, row: Email, act: Act) -> str:
+        if refused := super().refusal(row, act):
+            return refused
+        if act == Act.CORRECT and _was_given_up(row):
+            return (
+                f"E-mail {row.pk} was left unsent, and may have arrived: it is not rendered anew. "
+                "Send it again, if its recipient may get it twice."
+            )
+        return ""
+
+    def other_side(self, row: Email) -> str:
+        return row.relay
+
+    def wake(self) -> None:
+        outbox.wake_mailer()
+
+    def apply(
+        self, row: Email, act: Act, why: str, *, to: str | None = None, may_be_late: bool = True, **_own: object
+    ) -> None:
+        if act in (Act.ARRIVED, Act.BOUNCED):
+            row.sent_at = row.sent_at or row.sending_since
+            self.settle(row, EmailState.SENT if act == Act.ARRIVED else EmailState.BOUNCED)
+            if act == Act.BOUNCED:
+                row.last_reply = why
+        elif act in (Act.RESEND, Act.CORRECT):
+            if act == Act.CORRECT:
+                _render_anew(row, to)
+            self.repeat(row, may_be_late=may_be_late)
+        else:
+            self.settle(row, EmailState.FAILED if act == Act.GIVE_UP else EmailState.CANCELLED)
+
+    def write_down(self, row: Email, act: Act, who: str, why: str, *, to: str | None = None, **_own: object) -> None:
+        """Store the resolution, with what was known of the e-mail until now.
+
+        The old and the new recipient are removed from the reason, for two causes. The permission to resolve e-mails is
+        not the permission to see their recipients. And if the old recipient is forgotten later, the e-mail, which then
+        has another address, is not found.
+        """
+        reason = addresses.redacted(why, row.recipient)
+        if to is not None:
+            _, address = addresses.split(to)
+            reason = addresses.redacted(reason, address)
+        Resolution.objects.create(
+            email=row,
+            act=act,
+            arrived=act == Act.ARRIVED,
+            who=who.strip(),
+            why=reason.strip(),
+            state=row.state,
+            phase=row.phase,
+            last_reply=row.last_reply,
+            claimed_by=row.claimed_by,
+        )
+
+
+_EMAILS = _Emails(Email, NAMES)
+refusal = _EMAILS.refusal
 
 
 def resolve(
@@ -83,39 +146,9 @@ def resolve(
     addresses.CannotBeWritten for a bad address, ValueError if `who` or `why` is blank or `to` is given for another act,
     and Email.DoesNotExist.
     """
-    if not who.strip() or not why.strip():
-        raise ValueError("Say who resolves it, and why.")
     if to is not None and act != Act.CORRECT:
         raise ValueError("Another address needs another rendering: correct the e-mail.")
-    with transaction.atomic():
-        email: Email = Email.objects.select_for_update().get(pk=email_id)
-        if refused := refusal(email, act):
-            raise CannotBeResolved(refused)
-        _write_down(email, act, who, why, to)
-        _apply(email, act, why, to, may_be_late=may_be_late)
-        email.save()
-        if wakes and act in (Act.RESEND, Act.CORRECT):
-            transaction.on_commit(outbox.wake_mailer, robust=True)
-    email.refresh_from_db()
-    return email
-
-
-def refusal(email: Email, act: Act) -> str:
-    """Return why the e-mail cannot be resolved in this way; an empty string if it can."""
-    if email.state not in ALLOWED[act]:
-        allowed = " or ".join(ALLOWED[act])
-        return f"E-mail {email.pk} is {email.state}: only {allowed} ones {_CAN[act]}."
-    if act in (Act.CANCEL, Act.CORRECT) and email.ask_until is not None:
-        return (
-            f"E-mail {email.pk} may have been accepted: {email.relay} is asked what became of it until "
-            f"{email.ask_until:%Y-%m-%d %H:%M} UTC. Wait for that."
-        )
-    if act == Act.CORRECT and _was_given_up(email):
-        return (
-            f"E-mail {email.pk} was left unsent, and may have arrived: it is not rendered anew. "
-            "Send it again, if its recipient may get it twice."
-        )
-    return ""
+    return _EMAILS.resolve(email_id, act, who, why, wakes=wakes, to=to, may_be_late=may_be_late)
 
 
 def decided_by(email: Email, said: Sequence[Resolution]) -> Resolution | None:
@@ -132,57 +165,8 @@ def _was_given_up(email: Email) -> bool:
     return last is not None and last.done == Act.GIVE_UP
 
 
-def _apply(email: Email, act: Act, why: str, to: str | None, *, may_be_late: bool) -> None:
-    if act in (Act.ARRIVED, Act.BOUNCED):
-        email.sent_at = email.sent_at or email.sending_since
-        email.state = EmailState.SENT if act == Act.ARRIVED else EmailState.BOUNCED
-        if act == Act.BOUNCED:
-            email.last_reply = why
-    elif act in (Act.RESEND, Act.CORRECT):
-        if act == Act.CORRECT:
-            _render_anew(email, to)
-        if (
-            email.state != EmailState.PENDING or email.attempts
-        ):  # an e-mail that was not tried yet keeps its planned time
-            email.next_attempt_at = Now()
-        if email.state != EmailState.PENDING and may_be_late:
-            email.expires_at = None
-        email.state, email.attempts, email.sent_at = EmailState.PENDING, 0, None
-    elif act == Act.GIVE_UP:
-        email.state = EmailState.FAILED
-    else:
-        email.state, email.claimed_until = EmailState.CANCELLED, None
-    email.ended_at = None if email.state == EmailState.PENDING else Now()
-    email.claim_token = email.sending_since = email.ask_until = None
-    email.earlier_reply = ""
-
-
 def _render_anew(email: Email, to: str | None) -> None:
     """Delete the e-mail's rendering: a mailer renders the e-mail anew before the first attempt."""
     if to is not None:
         email.recipient_name, email.recipient = addresses.split(to)
     Rendering.objects.filter(pk=email.pk).delete()
-
-
-def _write_down(email: Email, act: Act, who: str, why: str, to: str | None) -> None:
-    """Store the resolution, with what was known of the e-mail until now.
-
-    The old and the new recipient are removed from the reason, for two causes. The permission to resolve e-mails is not
-    the permission to see their recipients. And if the old recipient is forgotten later, the e-mail, which then has
-    another address, is not found.
-    """
-    reason = addresses.redacted(why, email.recipient)
-    if to is not None:
-        _, address = addresses.split(to)
-        reason = addresses.redacted(reason, address)
-    Resolution.objects.create(
-        email=email,
-        act=act,
-        arrived=act == Act.ARRIVED,
-        who=who.strip(),
-        why=reason.strip(),
-        state=email.state,
-        phase=email.phase,
-        last_reply=email.last_reply,
-        claimed_by=email.claimed_by,
-    )

@@ -15,17 +15,17 @@ from tests.integration.mail.notes import note, note_kind
 from weir.workers.history import rollup
 from weir.workers.history.models import Minute
 from weir.workers.history.reports import totals
+from weir.workers.ledger.outcomes import Outcome
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act, Email
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, outcomes
-from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.transports.base import Accepted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("note_kind", "messages")]
 __all__ = ["note_kind"]
 
-UNKNOWN = EmailOutcome(state=EmailState.UNKNOWN, phase=Phase.AFTER_DOT, last_reply="no reply came", attempts=1)
+UNKNOWN = Outcome(state=EmailState.UNKNOWN, phase=Phase.AFTER_DOT, last_reply="no reply came", attempts=1)
 
 
 def begun() -> Email:
@@ -35,7 +35,7 @@ def begun() -> Email:
     return email
 
 
-def recorded(outcome: EmailOutcome) -> Email:
+def recorded(outcome: Outcome) -> Email:
     """End an attempt like this, and write that it ended an hour ago."""
     email = begun()
     assert leases.record(email, outcome)

@@ -92,8 +92,8 @@ def test_a_name_that_no_database_takes_is_no_error(email: Email, name: str) -> N
 def test_a_report_of_ses_is_believed_by_its_own_id() -> None:
     """It replaces the Message-ID by the id that its reply to the content had."""
     for reply in (f"250 Ok {SES_ID}", f"250 2.0.0 OK {SES_ID}\r\n"):
-        assert outcomes.accepted(Accepted(reply)).provider_id == SES_ID
-    assert outcomes.accepted(Accepted("250 2.0.0 Ok: queued as 4Xk2qW1z9z")).provider_id == ""
+        assert outcomes.accepted(Accepted(reply)).reference == SES_ID
+    assert outcomes.accepted(Accepted("250 2.0.0 Ok: queued as 4Xk2qW1z9z")).reference == ""
     email = sent(provider_id=SES_ID)
     assert not handled(report(email, about="Message-ID: <x@email.amazonses.com>\n")).believed
     assert handled(report(email, about=f"Message-ID: <{SES_ID}@email.amazonses.com>\n")).bounced

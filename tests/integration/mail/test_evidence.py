@@ -17,6 +17,7 @@ from django.core.management.base import CommandError
 from pytest_django import Settings
 
 from tests.integration.mail import shipments
+from weir.workers.ledger.outcomes import Outcome as Sent
 from weir.workers.mail import resolving
 from weir.workers.mail.evidence import settling, verdicts
 from weir.workers.mail.evidence.verdicts import LoggedAttempt, LogOutcome, LogVerdict, Vouched
@@ -24,7 +25,6 @@ from weir.workers.mail.management.evidence import WHO
 from weir.workers.mail.models import Act, Email, Resolution
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases
-from weir.workers.mail.sending.outcomes import EmailOutcome as Sent
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
 

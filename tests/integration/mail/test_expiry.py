@@ -18,6 +18,7 @@ from tests.integration.mail.shipments import MARKS, ConnectedTransport, accepted
 from tests.waiting import wait_for
 from weir.ratelimit import site_settings
 from weir.ratelimit.throttle import throttle
+from weir.workers.ledger import leases as ledger
 from weir.workers.mail import suppression
 from weir.workers.mail.maintenance import operators
 from weir.workers.mail.message import Message
@@ -273,7 +274,7 @@ def test_what_has_not_expired_goes_on_and_what_has_ended_stays() -> None:
 
 def test_all_of_them_end_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within its time; what is locked is left for the next call."""
-    monkeypatch.setattr(leases, "SWEPT_AT_ONCE", 3)
+    monkeypatch.setattr(ledger, "SWEPT_AT_ONCE", 3)
     for number in range(8):
         code(str(number))
     Email.objects.update(expires_at=Now())

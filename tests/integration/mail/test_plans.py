@@ -84,7 +84,7 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
 @pytest.mark.usefixtures("_many")
 def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
     """However many wait that do not expire."""
-    asked: dict[str, object] = {"batch": 1_000}
+    asked: dict[str, object] = {"batch": 1_000, "probed": []}
     plan = plan_of("weir.workers.mail", "expire", asked)
     scans = [node for node in plan if node.get("Relation Name") == "weir_mail_email" and "Scan" in node["Node Type"]]
     assert {node["Index Name"] for node in scans} <= {"weir_email_expires", "weir_mail_email_pkey"}
@@ -97,7 +97,7 @@ def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
 )
 def test_what_web_code_asks_when_it_queues_is_one_look_into_an_index(statement: str, index: str) -> None:
     """However many wait."""
-    asked = {"kind": "order.shipped", "key": "4711", "priority": 0, "email": ROWS + 1}
+    asked = {"kind": "order.shipped", "key": "4711", "priority": 0, "row": ROWS + 1}
     plan = generic_plan_of("weir.workers.mail", statement)
     assert {node["Index Name"] for node in plan if "Scan" in node["Node Type"] and "Index Name" in node} == {index}
     assert "Seq Scan" not in {node["Node Type"] for node in plan}

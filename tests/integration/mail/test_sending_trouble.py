@@ -28,12 +28,14 @@ from tests.integration.mail.shipments import (
     use,
 )
 from weir.workers import task_names
+from weir.workers.ledger import patience
+from weir.workers.ledger.leases import NOTHING_SAID
+from weir.workers.ledger.outcomes import Outcome
 from weir.workers.mail import kinds, rendering, tasks
 from weir.workers.mail import message as mail_message
 from weir.workers.mail.models import Email, RelayHold
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases, routes, runner, source
-from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.transports import relays
 from weir.workers.mail.transports.base import Accepted, OutcomeUnknown, Refused
 from weir.workers.orders import shipping
@@ -55,10 +57,10 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
     mail: MailServer, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """The answer to its COMMIT was lost; meanwhile the same process has claimed the e-mail again, and transmits it."""
-    email, write = ship("greylist-1"), leases._write
-    lost: list[EmailOutcome] = []
+    email, write = ship("greylist-1"), leases.LEDGER._write
+    lost: list[Outcome] = []
 
-    def lose_the_first_answer(written: Email, outcome: EmailOutcome) -> bool:
+    def lose_the_first_answer(written: Email, outcome: Outcome) -> bool:
         result = write(written, outcome)
         if not lost:
             lost.append(outcome)
@@ -67,7 +69,7 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
             raise OperationalError("the connection is gone")
         return result
 
-    monkeypatch.setattr(leases, "_write", lose_the_first_answer)
+    monkeypatch.setattr(leases.LEDGER, "_write", lose_the_first_answer)
     eventually(lambda: runner.send_due() and state(email)[0] == EmailState.SENT, "the e-mail to be sent")
     assert lost[0].state == EmailState.PENDING
     assert accepted(mail, email) == 1
@@ -95,17 +97,17 @@ def test_a_begin_whose_answer_is_lost_is_undone(mail: MailServer, monkeypatch: p
 
 def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it does for a moment in a failover."""
-    email, write = ship(), leases._write
+    email, write = ship(), leases.LEDGER._write
     tries: list[bool] = []
 
-    def only_read_at_first(written: Email, outcome: EmailOutcome) -> bool:
+    def only_read_at_first(written: Email, outcome: Outcome) -> bool:
         tries.append(True)
         if len(tries) < 3:
             raise InternalError("cannot execute UPDATE in a read-only transaction")
         return write(written, outcome)
 
-    monkeypatch.setattr(leases, "_write", only_read_at_first)
-    monkeypatch.setattr(leases, "TRY_EVERY_S", 0.01)
+    monkeypatch.setattr(leases.LEDGER, "_write", only_read_at_first)
+    monkeypatch.setattr(patience, "TRY_EVERY_S", 0.01)
     assert runner.send_due().sent == 1
     assert state(email) == (EmailState.SENT, 1)
 
@@ -180,7 +182,7 @@ def test_a_transport_that_gives_no_reason_blocks_no_other(
     use(monkeypatch, Silent)
     runner.send_due()
     assert [state(email) for email in emails] == [(becomes, 1), (EmailState.SENT, 1)]
-    assert {email.last_reply for email in emails} == {leases.NOTHING_SAID}
+    assert {email.last_reply for email in emails} == {NOTHING_SAID}
 
 
 def test_a_relay_that_loses_each_email_is_left_alone_before_all_are_unknown(mail: MailServer) -> None:
@@ -249,7 +251,7 @@ def test_what_goes_wrong_with_a_sender_is_raised_and_the_rest_goes_back(monkeypa
     """Otherwise the error would be lost."""
     emails = [ship(), ship()]
 
-    def fail(_email: Email, _outcome: EmailOutcome) -> NoReturn:
+    def fail(_email: Email, _outcome: Outcome) -> NoReturn:
         raise LookupError("a bug")
 
     monkeypatch.setattr(leases, "record", fail)

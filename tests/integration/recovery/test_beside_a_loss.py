@@ -21,8 +21,8 @@ from weir.postgres.timeline import gate
 from weir.postgres.timeline.models import KnownTimeline
 from weir.ratelimit import site_settings, sites, slots
 from weir.ratelimit.models import Site
+from weir.workers.ledger import recovering as of_effects
 from weir.workers.mail import resolving
-from weir.workers.mail.maintenance import recovering as of_emails
 from weir.workers.mail.models import Act, Email
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import runner
@@ -70,7 +70,7 @@ def test_an_email_that_was_sent_is_not_due_by_the_clock_of_a_snapshot(mail: Mail
 
 
 def test_more_emails_than_a_batch_become_unknown_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_emails, "BATCH", 2)
+    monkeypatch.setattr(of_effects, "BATCH", 2)
     emails = [ship() for _ in range(5)]
     went_back()
     watch.settle("test")

@@ -29,7 +29,7 @@ from weir.ratelimit.slots import SlotTooFar
 from weir.workers.events import log
 from weir.workers.events.models import Event, EventLog, Subject
 from weir.workers.fetches.enqueue import request_fetch
-from weir.workers.mail.maintenance import recovering as recovering_emails
+from weir.workers.ledger import recovering as recovering_effects
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import leases
@@ -157,7 +157,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(sites, "rest_all"), (reconcile, "distrust"), (recovering_emails, "MAKE_UNKNOWN"), (gate, "open_gate")],
+    [(sites, "rest_all"), (reconcile, "distrust"), (recovering_effects, "make_unknown"), (gate, "open_gate")],
 )
 def test_one_that_is_killed_leaves_the_gate_closed_and_another_begins_anew(
     monkeypatch: pytest.MonkeyPatch, owner: object, name: str

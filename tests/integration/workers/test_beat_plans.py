@@ -20,7 +20,7 @@ TABLES = {
 QUESTIONS = (
     ("weir.workers.fetches", "dispatch_has_work"),
     ("weir.workers.fetches", "sweep_has_work"),
-    ("weir.workers.mail", "send_has_work"),
+    ("weir.workers.mail", "has_work"),
     ("weir.notifications", "expire_has_work"),
 )
 ROWS = 2_000

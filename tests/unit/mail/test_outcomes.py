@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.cases import for_each
+from weir.workers.ledger.outcomes import History
 from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import outcomes
-from weir.workers.mail.sending.outcomes import History
 from weir.workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
 
 LATER = Refused("451 Come back later", Phase.NOT_BEGUN, is_permanent=False)

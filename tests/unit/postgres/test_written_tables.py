@@ -8,6 +8,7 @@ from django.apps import apps
 
 from project.checkout import CHECKOUT
 from tests.cases import for_each
+from tests.rooms import NAMED
 from tests.unit.postgres.test_statements import FILES, ROOTS
 from tests.unit.postgres.written import LOCKS, Written, by_module, by_sql
 from weir.postgres.weir_apps import WeirApp
@@ -81,6 +82,13 @@ def test_a_room_writes_the_tables_of_another_only_where_that_lets_it() -> None:
     """So who reads the SQL of `ratelimit` has read all that moves a site's clock, or promises a start."""
     found = [each for each in all_of_others() if not is_let(each.written)]
     assert [each for each in found if each.written not in EXCEPTIONS.get(each.file, ())] == []
+
+
+def test_a_ledger_is_of_the_room_that_has_its_tables() -> None:
+    """The statements of the ledger write the tables that its room names, and no test of files sees which."""
+    labels = {config.name: config.label for config in apps.get_app_configs()}
+    for package, names in NAMED.items():
+        assert (TABLES[names.table], TABLES[names.paused]) == (labels[package],) * 2
 
 
 def test_each_view_is_needed() -> None:

@@ -25,7 +25,6 @@ REPLACED = {
     "under way": "in flight",
     "heal_": "reconcile_",
     "courier": "sender",
-    "ledger": "outbox",
     "scrub": "full scan",
     "unseat": "requeue",
 }

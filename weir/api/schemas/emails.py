@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from weir.api.schemas.values import Answer, Body, Count, Cursor, Moment, Next, Text, Why
+from weir.workers.ledger.queueing import LARGEST_CONTEXT, LONGEST_KEY, PRIORITIES
 from weir.workers.mail import addresses
 from weir.workers.mail.kinds import LONGEST_NAME
-from weir.workers.mail.outbox import LARGEST_CONTEXT, LONGEST_KEY, PRIORITIES
 
 LONGEST_TO: Final = addresses.LONGEST_NAME + len(" <>") + addresses.LONGEST
 

@@ -2,11 +2,12 @@
 
 from datetime import timedelta
 
-from weir.postgres.statements import Statement
+from weir.workers.ledger.stepping import STEP
+from weir.workers.mail.phases import NAMES
 
-STEP = Statement("step", commits=False)
+_STEP = STEP.with_names(NAMES._asdict())
 
 
 def put_right(*, step: timedelta, **_signal: object) -> None:
     """Correct leases, and the times at which e-mails become due, in the caller's transaction."""
-    STEP(step=step)
+    _STEP(step=step)

@@ -2,6 +2,7 @@
 
 from django.db import Error, transaction
 
+from weir.workers.ledger.outcomes import Outcome
 from weir.workers.mail import renderings
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.message import Message
@@ -9,12 +10,11 @@ from weir.workers.mail.models import Email
 from weir.workers.mail.phases import Phase
 from weir.workers.mail.rendering import render
 from weir.workers.mail.sending import leases, outcomes
-from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.sending.source import Held
 from weir.workers.mail.transports.base import BrokenOff
 
 
-def content_of(held: Held) -> Message | EmailOutcome:
+def content_of(held: Held) -> Message | Outcome:
     """Return the message to transmit; if nothing is to be transmitted, the outcome of the e-mail.
 
     Raises leases.ClaimLost; and BrokenOff if PostgreSQL fails while a kind or a template renders the e-mail.
@@ -35,7 +35,7 @@ def content_of(held: Held) -> Message | EmailOutcome:
         raise BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN) from error
 
 
-def _question(held: Held) -> Message | EmailOutcome:
+def _question(held: Held) -> Message | Outcome:
     """Return the message that was transmitted before, to ask the relay what became of it.
 
     If the relay cannot be asked, return the outcome, which says why.

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
+from weir.workers.ledger.outcomes import Outcome
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import policy, routes
-from weir.workers.mail.sending.outcomes import EmailOutcome
 from weir.workers.mail.sending.policy import Another, Situation
 from weir.workers.mail.sending.sender import PATIENCE_S, Sender
 from weir.workers.mail.sending.source import ClaimAllowance, Source
@@ -78,7 +78,7 @@ class Crew:
         """Return whether the crew has rested for long enough."""
         return time.monotonic() >= self._rests_until
 
-    def count(self, outcome: EmailOutcome) -> None:
+    def count(self, outcome: Outcome) -> None:
         """Count what became of an e-mail."""
         if outcome.state == EmailState.PENDING and not outcome.attempts:
             self.given_back += 1
@@ -92,7 +92,7 @@ class Crew:
 
     def why_stopped(self) -> str:
         """Return why the crew has left due e-mails untried; an empty string if it has not."""
-        said = "" if self.ended[EmailState.SENT] else routes.all_refuse_because(self.relays)
+        said = "" if self.ended[EmailState.SENT.value] else routes.all_refuse_because(self.relays)
         return self.stopped_because or (said and in_words(self.relays, RelayRefuses(said)))
 
 

@@ -104,12 +104,12 @@ class _Round:
                 crew.given_back += crew.source.give_back_all()
         ended = sum((crew.ended for crew in self._crews), Counter[str]())
         return SendReport(
-            sent=ended[EmailState.SENT],
-            postponed=ended[EmailState.PENDING],
-            failed=ended[EmailState.FAILED],
-            suppressed=ended[EmailState.SUPPRESSED],
-            expired=ended[EmailState.EXPIRED],
-            unknown=ended[EmailState.UNKNOWN] + unknown,
+            sent=ended[EmailState.SENT.value],
+            postponed=ended[EmailState.PENDING.value],
+            failed=ended[EmailState.FAILED.value],
+            suppressed=ended[EmailState.SUPPRESSED.value],
+            expired=ended[EmailState.EXPIRED.value],
+            unknown=ended[EmailState.UNKNOWN.value] + unknown,
             given_back=sum(crew.given_back for crew in self._crews),
             stopped_because=" ".join(filter(None, (crew.why_stopped() for crew in self._crews))),
             is_out_of_time=any(crew.is_out_of_time for crew in self._crews),

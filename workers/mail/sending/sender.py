@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
+from weir.workers.ledger.outcomes import History, Outcome
 from weir.workers.mail import suppression
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
@@ -18,7 +19,6 @@ from weir.workers.mail.phases import EmailState, Phase
 from weir.workers.mail.sending import domains, leases, outcomes
 from weir.workers.mail.sending.blame import Blame
 from weir.workers.mail.sending.contents import content_of
-from weir.workers.mail.sending.outcomes import EmailOutcome, History
 from weir.workers.mail.sending.routes import DomainWaits, RefusedLately, RelayIsGone, Route, Routes, turn
 from weir.workers.mail.sending.source import Held
 from weir.workers.mail.sending.tried import Tried, refusal_of_it
@@ -35,7 +35,7 @@ log = get_logger(__name__)
 class Delivery:
     """What became of one e-mail that a sender had in hand."""
 
-    outcome: EmailOutcome | None = None  # None if the claim was lost, or the e-mail was not tried
+    outcome: Outcome | None = None  # None if the claim was lost, or the e-mail was not tried
     is_held: bool = False  # whether it was not tried, and this process still holds it
     unreachable: Unreachable | None = None  # why other e-mails need not be tried either
 
@@ -92,7 +92,7 @@ class Sender:
                 ready = content_of(held)
         except BrokenOff as error:
             ready = _failed(held.email, error)
-        if isinstance(ready, EmailOutcome):
+        if isinstance(ready, Outcome):
             return _ended(held.email, ready)
         return self._by_some_route(held.email, ready, held.domain_site)
 
@@ -131,7 +131,7 @@ class Sender:
                 except DomainWaits as error:
                     again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
                     retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
-                    return _recorded(email, outcomes.waits_for_its_domain(str(error), retry_in_s))
+                    return _recorded(email, outcomes.given_back(str(error), retry_in_s))
                 except CannotTake as error:
                     tried.cannot, tried.goes_on = str(error), True
                 except Unreachable as error:
@@ -224,11 +224,11 @@ def _put_off(email: Email, error: Unreachable) -> Delivery:
     return Delivery(outcome=outcomes.given_back(str(error), wait_s))
 
 
-def _recorded(email: Email, outcome: EmailOutcome) -> Delivery:
+def _recorded(email: Email, outcome: Outcome) -> Delivery:
     return Delivery(outcome=outcome if leases.record(email, outcome) else None)
 
 
-def _ended(email: Email, outcome: EmailOutcome) -> Delivery:
+def _ended(email: Email, outcome: Outcome) -> Delivery:
     """Record the outcome of an e-mail that was not submitted; forget the e-mail if its recipient was forgotten.
 
     Such an e-mail was queued after its recipient was forgotten, or in a transaction that committed only afterwards.
@@ -239,7 +239,7 @@ def _ended(email: Email, outcome: EmailOutcome) -> Delivery:
     return delivery
 
 
-def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> EmailOutcome:
+def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> Outcome:
     """Return the outcome of a failed attempt. If `route` is given, the attempt went to its relay."""
     now = timezone.now()
     asked_for = leases.asked_for(route.transport.key_lifetime) if route else None
@@ -254,7 +254,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
     return outcomes.of_failure(error, before)
 
 
-def _unforeseen(email: Email, error: Exception, begun: Route | None) -> EmailOutcome:
+def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, Error) and not begun:  # PostgreSQL failed in `begin`, so nothing was transmitted
         return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)

@@ -1,18 +1,18 @@
--- Takes up to %(limit)s e-mails that are due, for a lease. Promises: no two mailers get the same e-mail; no e-mail of a
--- paused kind is taken, and none of another stream, which has other relays. E-mails of a higher priority are taken
--- first; among kinds of one priority, those of the kind whose first e-mail has waited longest.
+-- Takes up to %(limit)s effects that are due, for a lease. Promises: no two workers get the same effect; no effect of a
+-- paused kind is taken, and none of a kind that is not the caller's. Effects of a higher priority are taken first; among
+-- kinds of one priority, those of the kind whose first effect has waited longest.
 --
--- queues: each kind and priority that has waiting e-mails, with the time of the first of them; one index lookup each
--- open:   the queues whose first e-mail is due, if their kind is of this stream. The longest pattern that matches a
+-- queues: each kind and priority that has waiting effects, with the time of the first of them; one index lookup each
+-- open:   the queues whose first e-mail is due, if their kind is the caller's. The longest pattern that matches a
 --         kind says whether it is: `starts` are the patterns, `are_open` says whether a kind may continue after its
---         pattern (as in `kind_routes.of_kind`), `are_ours` whether the pattern is this stream's
--- picked: the first e-mails of the open queues. A queue is read, and its rows are locked, only if the queues before it
+--         pattern (as in `kind_routes.of_kind`), `are_ours` whether the pattern is the caller's
+-- picked: the first effects of the open queues. A queue is read, and its rows are locked, only if the queues before it
 --         had too few. Columns are compared and ordered as rows, so that only the index of the queues can be used: with
---         an index by time alone, the query would read through all due e-mails of other kinds
+--         an index by time alone, the query would read through all due effects of other kinds
 WITH RECURSIVE queues AS (
     (
         SELECT kind, priority, next_attempt_at
-        FROM weir_mail_email
+        FROM {table}
         WHERE state = 'pending'
         ORDER BY kind, priority, next_attempt_at
         LIMIT 1
@@ -21,7 +21,7 @@ WITH RECURSIVE queues AS (
     SELECT following.kind, following.priority, following.next_attempt_at
     FROM queues CROSS JOIN LATERAL (
         SELECT kind, priority, next_attempt_at
-        FROM weir_mail_email
+        FROM {table}
         WHERE state = 'pending' AND (kind, priority) > (queues.kind, queues.priority)
         ORDER BY kind, priority, next_attempt_at
         LIMIT 1
@@ -30,7 +30,7 @@ WITH RECURSIVE queues AS (
     SELECT kind, priority
     FROM queues
     WHERE (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
-        AND next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM weir_mail_pausedkind)
+        AND next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM {paused})
         AND (
             SELECT is_ours
             FROM unnest(%(starts)s::text[], %(are_open)s::bool[], %(are_ours)s::bool[]) AS route (start, is_open, is_ours)
@@ -43,7 +43,7 @@ WITH RECURSIVE queues AS (
     SELECT due.id
     FROM open CROSS JOIN LATERAL (
         SELECT id
-        FROM weir_mail_email
+        FROM {table}
         WHERE
             state = 'pending'
             AND (kind, priority, next_attempt_at) >= (open.kind, open.priority, '-infinity'::timestamptz)
@@ -54,12 +54,12 @@ WITH RECURSIVE queues AS (
     ) AS due
     LIMIT %(limit)s
 )
-UPDATE weir_mail_email
+UPDATE {table}
 SET
     state = 'claimed',
     claim_token = %(token)s,
     claimed_by = %(claimed_by)s,
     claimed_until = clock_timestamp() + %(lease)s
 FROM picked
-WHERE weir_mail_email.id = picked.id
-RETURNING weir_mail_email.id
+WHERE {table}.id = picked.id
+RETURNING {table}.id

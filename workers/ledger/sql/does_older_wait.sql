@@ -1,8 +1,8 @@
--- Returns a row if the first due e-mail of this kind and priority was queued before this e-mail.
+-- Returns a row if the first due effect of this kind and priority was queued before this effect.
 SELECT 1
 FROM (
     SELECT id
-    FROM weir_mail_email
+    FROM {table}
     WHERE
         state = 'pending'
         AND kind = %(kind)s
@@ -11,4 +11,4 @@ FROM (
     ORDER BY next_attempt_at, id
     LIMIT 1
 ) AS first
-WHERE id < %(email)s
+WHERE id < %(row)s
