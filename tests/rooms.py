@@ -4,7 +4,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 from weir.postgres.statements import Statement
-from weir.workers.mail.names import NAMES
+from weir.workers.effects.names import NAMES as EFFECTS
+from weir.workers.mail.phases import NAMES
 
 LEDGER: Final = "weir.workers.ledger"
 NAMED: Final = {

@@ -21,6 +21,7 @@ if Path(__file__).with_name("workers").is_file():
 from weir.apps_lists import (  # noqa: F401  public, as the names below are
     APPS,
     APPS_API,
+    APPS_EFFECTS,
     APPS_FETCHES,
     APPS_MAIL,
     APPS_NOTIFICATIONS,
@@ -113,6 +114,16 @@ _PLACES = {
     "EmailCannotBeResolved": "weir.workers.mail.resolving:CannotBeResolved",
     "UnknownEmailKind": "weir.workers.mail.kinds:UnknownKind",
     "EmailCannotBeWritten": "weir.workers.mail.addresses:CannotBeWritten",
+    # --- Effects
+    "Effect": "weir.workers.effects.models",
+    "once": "weir.workers.effects.queueing",
+    "effect_kind": "weir.workers.effects.kinds:register",
+    "EffectAttempt": "weir.workers.effects.performing.attempts",
+    "EffectDone": "weir.workers.effects.answers:Done",
+    "NotDone": "weir.workers.effects.answers",
+    "resolve_effect": "weir.workers.effects.resolving:resolve",
+    "EffectAct": "weir.workers.effects.models:Act",
+    "UnknownEffectKind": "weir.workers.effects.kinds",
     # --- Rows of any model
     "claim_rows": "weir.workers.claims:claim",
     "each_locked_row": "weir.workers.claims:each_locked",

@@ -37,6 +37,15 @@ from weir.ratelimit.throttle import throttle
 from weir.redis_link.calls import RedisUnreachable
 from weir.workers.claims import claim as claim_rows
 from weir.workers.claims import each_locked as each_locked_row
+from weir.workers.effects.answers import Done as EffectDone
+from weir.workers.effects.answers import NotDone
+from weir.workers.effects.kinds import UnknownEffectKind
+from weir.workers.effects.kinds import register as effect_kind
+from weir.workers.effects.models import Act as EffectAct
+from weir.workers.effects.models import Effect
+from weir.workers.effects.performing.attempts import EffectAttempt
+from weir.workers.effects.queueing import once
+from weir.workers.effects.resolving import resolve as resolve_effect
 from weir.workers.fetches.batches.counts import BatchCounts
 from weir.workers.fetches.batches.counts import UnknownBatch
 from weir.workers.fetches.batches.counts import batch_counts
@@ -86,6 +95,7 @@ from weir.workers.watches.watching import watch_many
 _PLACES: dict[str, str]
 APPS: list[str]
 APPS_API: list[str]
+APPS_EFFECTS: list[str]
 APPS_FETCHES: list[str]
 APPS_MAIL: list[str]
 APPS_NOTIFICATIONS: list[str]
@@ -95,6 +105,7 @@ APPS_THROTTLE: list[str]
 __all__ = [
     "APPS",
     "APPS_API",
+    "APPS_EFFECTS",
     "APPS_FETCHES",
     "APPS_MAIL",
     "APPS_NOTIFICATIONS",
@@ -105,6 +116,10 @@ __all__ = [
     "BounceReport",
     "CancelledBatch",
     "DEFAULT",
+    "Effect",
+    "EffectAct",
+    "EffectAttempt",
+    "EffectDone",
     "Email",
     "EmailAct",
     "EmailAttachment",
@@ -117,6 +132,7 @@ __all__ = [
     "InvalidRate",
     "InvalidSiteName",
     "MoreFetchesThanExpected",
+    "NotDone",
     "Notification",
     "RedisUnreachable",
     "RepairedUnread",
@@ -128,6 +144,7 @@ __all__ = [
     "SlotReservation",
     "SlotTooFar",
     "UnknownBatch",
+    "UnknownEffectKind",
     "UnknownEmailKind",
     "UnknownSite",
     "Watch",
@@ -140,6 +157,7 @@ __all__ = [
     "confirm_slots",
     "correlation_id",
     "each_locked_row",
+    "effect_kind",
     "email_bounced",
     "email_kind",
     "estimate_wait",
@@ -153,6 +171,7 @@ __all__ = [
     "notifications_page",
     "notify",
     "notify_many",
+    "once",
     "pause_emails",
     "pause_site",
     "postgresql_clock_stepped",
@@ -163,6 +182,7 @@ __all__ = [
     "request_fetch",
     "request_fetches",
     "reserve_slots",
+    "resolve_effect",
     "resolve_email",
     "rest_site",
     "resume_emails",

@@ -135,6 +135,14 @@ SCHEDULE: Final = (
         queue="weir.maintenance",
     ),
     ScheduleEntry(
+        name="weir: perform effects",
+        task=task_names.PERFORM_EFFECTS,
+        every=timedelta(seconds=2),
+        app="weir.workers.effects",
+        queue="weir.mail",
+        is_new=True,
+    ),
+    ScheduleEntry(
         name="weir: roll up history",
         task=task_names.ROLL_UP,
         every=timedelta(seconds=15),

@@ -22,6 +22,7 @@ PURGE_NOTIFICATIONS = "weir.unread.purge"
 EXPIRE_NOTIFICATIONS = "weir.unread.expire"
 SEND_EMAILS = "weir.mail.send_emails"
 PURGE_EMAILS = "weir.mail.purge"
+PERFORM_EFFECTS = "weir.effects.perform"
 ROLL_UP = "weir.history.rollup"
 PURGE_AUDIT = "weir.audit.purge"
 KEEP_EVENTS = "weir.events.keep"
@@ -47,6 +48,7 @@ TICKS = frozenset(
         EXPIRE_NOTIFICATIONS,
         SEND_EMAILS,
         PURGE_EMAILS,
+        PERFORM_EFFECTS,
         ROLL_UP,
         PURGE_AUDIT,
         KEEP_EVENTS,

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
+from weir.conf.effects import Effects
 from weir.conf.groups import SettingsGroup
 from weir.conf.kinds import (
     Bounds,
@@ -257,7 +258,7 @@ class OnlySettings(SettingsGroup):
     )
 
 
-class Declared(Servers, Retention, Operators, Monitoring, Notifications, Mail, Fetches, Pace):
+class Declared(Servers, Retention, Operators, Monitoring, Notifications, Effects, Mail, Fetches, Pace):
     """The settings that variables may set, too. Pydantic takes the fields of the last base first."""
 
 
@@ -269,6 +270,7 @@ GROUPS: tuple[type[SettingsGroup], ...] = (
     Pace,
     Fetches,
     Mail,
+    Effects,
     Notifications,
     Monitoring,
     Operators,

@@ -30,7 +30,7 @@ MISSED_WITHIN_S: Final = 300.0  # the newest minute is rolled up a minute later
 MISSED_LEAST: Final = 100  # slots; a killed fetcher misses a few
 MISSED_SHARE: Final = 10  # at least one in this many slots was missed
 FAILING_TRIES: Final = 10  # attempts of a webhook, which take a quarter of an hour
-LATE_S: Final = 600.0  # an e-mail that is due for longer needs somebody
+LATE_S: Final = 600.0  # an e-mail or an effect that is due for longer needs somebody
 FEW: Final = 3  # how many sites, and kinds of e-mails, are named
 STALLED_AFTER_S: Final = 15.0  # longer than the lease of a lost message
 
@@ -81,6 +81,10 @@ class Numbers(NamedTuple):
     oldest_unknown_s: float | None
     late_kinds: list[str]  # this and the next: the kinds of most e-mails that are late, and unknown, up to FEW
     unknown_kinds: list[str]
+    pending_effects: int
+    unknown_effects: int
+    oldest_pending_effect_s: float | None  # this and the next: as of e-mails
+    oldest_unknown_effect_s: float | None
     sent: int  # this and the next: of the newest MOST e-mails
     not_sent: int  # failed
     sent_hour: int  # this and the next: in the last hour; of more than MOST e-mails, as the history knows it

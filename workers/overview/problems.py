@@ -26,7 +26,7 @@ NEEDED: Final = {  # for each kind of process: its name, and what does not happe
         "no wrong unread number is found, and nothing old is deleted",
     ),
     "fetcher": ("fetcher", "no request is sent"),
-    "mailer": ("mailer", "no e-mail is sent"),
+    "mailer": ("mailer", "no e-mail is sent, and no effect happens"),
     "worker": ("worker of the queue default", "no task of yours runs"),
 }
 # For kinds of processes: the alarm in whose runbook it is said what to do without one; for others, WeirQueueSilent.
@@ -94,6 +94,7 @@ BROKER_LOST: Final = Section("operations", "When the broker is lost")
 REDIS_LOST: Final = Section("operations", "When Redis loses the counters")
 UPGRADE: Final = Section("operations", "Upgrade")
 ON_DONE: Final = Section("how-to/enqueue-from-web-code", "Handle the end")
+EFFECTS: Final = Section("how-to/once-for-any-effect", "Effects that need you")
 WEBHOOKS: Final = Section("how-to/receive-webhooks", "What Weir does when a receiver fails")
 
 
@@ -115,6 +116,7 @@ def problems(seen: Overview) -> Iterator[PersonNeeded]:
     yield from _queues(seen)
     yield from _fetches(seen)
     yield from _emails(seen)
+    yield from _effects(seen)
 
 
 def needed() -> dict[str, tuple[str, str]]:
@@ -254,6 +256,17 @@ def _emails(seen: Overview) -> Iterator[PersonNeeded]:
         text = f"E-mails wait for the mail server, the oldest for {span(numbers.oldest_pending_s or 0)}."
         targets = _of_kinds("pending", numbers.late_kinds)
         yield PersonNeeded(text, "manage.py emails list --state pending", _alarm("WeirEmailsWait"), targets)
+
+
+def _effects(seen: Overview) -> Iterator[PersonNeeded]:
+    numbers = seen.numbers
+    if numbers.unknown_effects:
+        effects = f"{shown(numbers.unknown_effects)} effect{pluralize(numbers.unknown_effects)}"
+        text = f"{effects} may have happened or not, the oldest for {span(numbers.oldest_unknown_effect_s or 0)}."
+        yield PersonNeeded(text, "manage.py effects list", EFFECTS, about="unknown")
+    if (numbers.oldest_pending_effect_s or 0) > LATE_S:
+        text = f"Effects wait to begin, the oldest for {span(numbers.oldest_pending_effect_s or 0)}."
+        yield PersonNeeded(text, "manage.py effects list --state pending", EFFECTS, about="pending")
 
 
 def _failing(numbers: Numbers) -> PersonNeeded:

@@ -7,9 +7,9 @@ So a tick that finds its serial queue busy leaves its function in the queue, onc
 runs the function next, within its own task: its log lines, spans and errors belong to that task. One run serves all
 earlier ticks of the same function, because each run does all that is due.
 
-Sweep, publishing, watches, webhooks and flush each have a serial queue of their own, and wait for no other tick.
-Without a serial queue, if a transaction locked a row for long, their later ticks would wait, too, each in a thread,
-with a session.
+Sweep, publishing, watches, webhooks, flush and effects each have a serial queue of their own, and wait for no other
+tick. Without a serial queue, if a transaction locked a row for long, their later ticks would wait, too, each in a
+thread, with a session.
 
 A process of a pool runs one task at a time, and never finds its serial queue busy.
 """
@@ -59,6 +59,7 @@ class SerialQueue:
 
 MAIL: Final = SerialQueue()
 MAINTENANCE: Final = SerialQueue()
+EFFECTS: Final = SerialQueue()
 SWEEP: Final = SerialQueue()
 PUBLISH: Final = SerialQueue()
 FLUSH: Final = SerialQueue()

@@ -172,6 +172,8 @@ def test_each_number_of_work_stands_under_its_own_name(monkeypatch: pytest.Monke
         assert found["weir_sites", (state,)] == getattr(numbers, state)
     for state in ("pending", "sending", "unknown"):
         assert found["weir_emails", (state,)] == getattr(numbers, state)
+    assert found["weir_effects", ("unknown",)] == numbers.unknown_effects
+    assert found["weir_effects_oldest_seconds", ("pending",)] == numbers.oldest_pending_effect_s
     assert found["weir_emails_oldest_seconds", ("pending",)] == numbers.oldest_pending_s
     assert found["weir_emails_oldest_seconds", ("unknown",)] == numbers.oldest_unknown_s
     assert found["weir_fetches_oldest_due_seconds", ()] == numbers.oldest_due_s

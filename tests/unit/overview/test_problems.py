@@ -159,6 +159,16 @@ WRONG = [
         "E-mails wait for the mail server, the oldest for 10m 01s.",
         "manage.py emails list --state pending",
     ),
+    (
+        seen(unknown_effects=1, oldest_unknown_effect_s=7_500.0),
+        "1 effect may have happened or not, the oldest for 2h 05m.",
+        "manage.py effects list",
+    ),
+    (
+        seen(pending_effects=1, oldest_pending_effect_s=601.0),
+        "Effects wait to begin, the oldest for 10m 01s.",
+        "manage.py effects list --state pending",
+    ),
 ]
 
 

@@ -113,11 +113,12 @@ def test_ticks_run_in_the_serial_queue_of_theirs(monkeypatch: pytest.MonkeyPatch
         task_names.KEEP_WATCH: serial.WATCH,
         task_names.DELIVER_WEBHOOKS: serial.WEBHOOKS,
         task_names.FLUSH_UNREAD: serial.FLUSH,
+        task_names.PERFORM_EFFECTS: serial.EFFECTS,
     }
     beside_each_other = {task_names.DISPATCH, task_names.FETCH_BATCH}  # which are of the sites and slots that they name
     for entry in SCHEDULE:
         if entry.task not in beside_each_other:
             app.tasks[entry.task].run()
-            assert entered == [of_queue.get(entry.queue) or of_tick[entry.task]], entry.name
+            assert entered == [of_tick.get(entry.task) or of_queue[entry.queue]], entry.name
             entered.clear()
     assert not [name for name in beside_each_other if hasattr(app.tasks[name].run, "__wrapped__")]

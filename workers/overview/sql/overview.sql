@@ -29,6 +29,7 @@
 -- broken  endpoints of webhooks that Weir has paused, or cannot serve, that do not receive a webhook in `failing_tries`
 --         attempts, or that have missed events within a day; there are 100 endpoints at most
 -- email   e-mails that are pending, claimed, sending or unknown
+-- effect  effects that are pending or unknown
 -- newest  the newest e-mails, and whether they ended within an hour
 -- kinds_in_need  the kinds of the oldest e-mails that are unknown, and of those that have been due for longer than
 --         `late`
@@ -197,6 +198,22 @@ WITH clock AS MATERIALIZED (
         min(since) FILTER (WHERE state = 'pending') AS pending_since,
         min(since) FILTER (WHERE state = 'unknown') AS unknown_since
     FROM email
+), effect AS MATERIALIZED (
+    (
+        SELECT state, next_attempt_at AS since
+        FROM weir_effects_effect
+        WHERE state = 'pending'
+        ORDER BY next_attempt_at, id
+        LIMIT %(most)s + 1
+    )
+    UNION ALL
+    (
+        SELECT state, begun_at
+        FROM weir_effects_effect
+        WHERE state = 'unknown'
+        ORDER BY begun_at
+        LIMIT %(most)s + 1
+    )
 ), kinds_in_need AS MATERIALIZED (
     SELECT state, kind, count(*) AS emails
     FROM (
@@ -319,6 +336,10 @@ SELECT
     ARRAY(
         SELECT kind FROM kinds_in_need WHERE state = 'unknown' ORDER BY emails DESC, kind LIMIT %(few)s
     ) AS unknown_kinds,
+    (SELECT count(*) FROM effect WHERE state = 'pending') AS pending_effects,
+    (SELECT count(*) FROM effect WHERE state = 'unknown') AS unknown_effects,
+    (SELECT extract(epoch FROM now - min(since))::float8 FROM effect WHERE state = 'pending') AS oldest_pending_effect_s,
+    (SELECT extract(epoch FROM now - min(since))::float8 FROM effect WHERE state = 'unknown') AS oldest_unknown_effect_s,
     sent, not_sent, sent_hour, failed_hour,
     (SELECT failed FROM failing_hour) AS failing,
     (SELECT ended FROM failing_hour) AS failing_of,

@@ -52,6 +52,7 @@ def families() -> Iterator[Metric]:
     meaning = "Endpoints of webhooks whose last attempt failed, and paused ones."
     yield gauges("weir_webhook_endpoints", meaning, "state", webhooks._asdict())
     yield from _of_emails(numbers)
+    yield from _of_effects(numbers)
 
 
 def _of_watches() -> Iterator[Metric]:
@@ -84,6 +85,23 @@ def _of_fetches(numbers: Numbers) -> Iterator[Metric]:
         f"resumes them. {BOUNDED}",
         "state",
         sites,
+    )
+
+
+def _of_effects(numbers: Numbers) -> Iterator[Metric]:
+    effects = {"pending": numbers.pending_effects, "unknown": numbers.unknown_effects}
+    yield gauges(
+        "weir_effects", f"Effects that have not ended; unknown: may have happened. {BOUNDED}", "state", effects
+    )
+    oldest_s = {
+        "pending": max(0.0, numbers.oldest_pending_effect_s or 0.0),
+        "unknown": max(0.0, numbers.oldest_unknown_effect_s or 0.0),
+    }
+    yield gauges(
+        "weir_effects_oldest_seconds",
+        "Since the oldest pending effect became due, and since the oldest unknown one began; 0: there is none.",
+        "state",
+        oldest_s,
     )
 
 

@@ -117,7 +117,8 @@ def _counted(seen: Overview) -> str:
 def _once(seen: Overview) -> str:
     of = seen.numbers
     waits = f"{shown(of.pending)} pending, {shown(of.sending)} claimed or sending, {shown(of.unknown)} unknown"
-    return f"{waits}; of the newest {of.sent:,} sent, {of.not_sent:,} failed"
+    effects = f"effects: {shown(of.pending_effects)} pending, {shown(of.unknown_effects)} unknown"
+    return f"{waits}; of the newest {of.sent:,} sent, {of.not_sent:,} failed; {effects}"
 
 
 def _alive(seen: Overview) -> Counter[str]:

@@ -1,0 +1,134 @@
+"""Effects, each of which happens once; what people decided about them; and kinds that are paused."""
+
+from datetime import timedelta
+from typing import ClassVar, Self
+from uuid import uuid4
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from weir.workers.effects.names import EffectState, Phase
+from weir.workers.ledger.rows import HAS_REPLY, SAYS_WHY, LedgerQuerySet, LedgerRow, Pause, only_in
+
+HELD = (EffectState.CLAIMED, EffectState.BEGUN, EffectState.UNKNOWN)
+_PENDING, _NOT_DONE = Q(state=EffectState.PENDING), ~Q(state=EffectState.DONE)
+
+
+class Act(models.TextChoices):
+    """What an EffectResolution did."""
+
+    DONE = "done", "it happened"
+    AGAIN = "again", "do it again"
+    ASK = "ask", "ask the other side"
+    GIVE_UP = "give up", "leave it undone"
+    CANCEL = "cancel", "do not do it"
+
+
+class EffectQuerySet(LedgerQuerySet["Effect"]):
+    """The queries of effects."""
+
+    def silent(self, after: timedelta) -> Self:  # noqa: ARG002  the lease of an effect that is in flight says it
+        """Return the effects that are in flight, and whose process does not renew their lease any more."""
+        return self.filter(state=EffectState.BEGUN, claimed_until__lte=Now())
+
+    def unknown(self) -> Self:
+        """Return the effects that wait for an operator, the oldest first."""
+        return self.filter(state=EffectState.UNKNOWN).order_by("begun_at", "pk")
+
+
+class Effect(LedgerRow):
+    """Something outside of PostgreSQL that must not happen twice: `kind` and `key` identify it. Only read it."""
+
+    kind = models.CharField(max_length=100, help_text="the kind of effect, such as stripe.refund")
+    key = models.CharField(max_length=100, help_text="what it is about; one effect of a kind for each key")
+    state = models.CharField(max_length=10, choices=EffectState, default=EffectState.PENDING)
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="those that ended")
+    claimed_until = models.DateTimeField(
+        null=True, help_text="the worker's lease: when it is taken back or, once begun, asked about or unknown"
+    )
+    begun_at = models.DateTimeField(null=True, help_text="when its call began it (the database's clock)")
+    done_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True, help_text="when it came into the state in which it ended")
+    phase = models.CharField(max_length=10, choices=Phase, blank=True)
+    last_reply = models.TextField(
+        blank=True, help_text="what its call or its probe said last, or what happened instead"
+    )
+    ask_until = models.DateTimeField(
+        null=True, help_text="until then its probe, or a call with the same key, can settle an unknown outcome"
+    )
+    idempotency_key = models.UUIDField(
+        default=uuid4, help_text="the same in all attempts until a person has an effect done that had not happened"
+    )
+    reference = models.CharField(
+        max_length=300, blank=True, default="", db_default="", help_text="the name that the other side gave it"
+    )
+    result = models.JSONField(null=True, help_text="what its call returned, or its probe")
+
+    objects: ClassVar = EffectQuerySet.as_manager()
+
+    class Meta:
+        permissions: ClassVar = [("resolve_effect", "Can say what became of an effect, cancel it, and pause kinds")]
+        constraints: ClassVar = [
+            # `once` queues each effect once.
+            models.UniqueConstraint(fields=["kind", "key"], name="weir_effect_kind_key_unique"),
+            models.CheckConstraint(condition=Q(state__in=EffectState.values), name="weir_effect_state_known"),
+            only_in(HELD, "claim_token", "weir_effect_held_has_token"),
+            only_in([EffectState.CLAIMED, EffectState.BEGUN], "claimed_until", "weir_effect_claimed_has_lease"),
+            only_in([EffectState.BEGUN, EffectState.UNKNOWN], "begun_at", "weir_effect_begun_has_since"),
+            only_in([EffectState.DONE], "done_at", "weir_effect_done_has_done_at"),
+            models.CheckConstraint(
+                condition=~Q(state=EffectState.FAILED) | HAS_REPLY, name="weir_effect_failed_says_why"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state=EffectState.UNKNOWN) | ~Q(phase="") & HAS_REPLY,
+                name="weir_effect_unknown_says_what",
+            ),
+        ]
+        indexes: ClassVar = [
+            # What is due, whatever its kind: to decide whether to wake a worker.
+            models.Index(fields=["next_attempt_at", "id"], condition=_PENDING, name="weir_effect_pending"),
+            # For claims: the queue of each kind and priority.
+            models.Index(
+                fields=["kind", "priority", "next_attempt_at", "id"], condition=_PENDING, name="weir_effect_queues"
+            ),
+            # To take back and ask about what workers hold, a few at most. For operators: what is unknown.
+            models.Index(
+                F("state"), F("begun_at"), condition=Q(state__in=[s.value for s in HELD]), name="weir_effect_held"
+            ),
+            # For expiry: the waiting and claimed effects that expire.
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(state__in=["pending", "claimed"], expires_at__isnull=False),
+                name="weir_effect_expires",
+            ),
+            # For lists of a state, the oldest first, and for numbers. Most effects are done, and are left out.
+            models.Index(fields=["state", "created_at", "id"], condition=_NOT_DONE, name="weir_effect_not_done"),
+        ]
+
+    def __str__(self) -> str:
+        return f"effect {self.pk} {self.kind} {self.key} ({self.state})"
+
+
+class EffectResolution(models.Model):
+    """What an operator said about an effect, and what was known then. Never changed."""
+
+    effect = models.ForeignKey(Effect, models.PROTECT, related_name="resolutions")
+    resolved_at = models.DateTimeField(db_default=Now())
+    act = models.CharField(max_length=10, choices=Act)
+    who = models.CharField(max_length=254)
+    why = models.TextField()
+    state = models.CharField(max_length=10, choices=EffectState, help_text="the effect's, before")
+    phase = models.CharField(max_length=10, choices=Phase, blank=True)
+    last_reply = models.TextField(blank=True)
+    claimed_by = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.CheckConstraint(condition=SAYS_WHY, name="weir_effect_resolution_says_why")]
+
+    def __str__(self) -> str:
+        return f"{self.who}: {Act(self.act).label}"
+
+
+class PausedEffectKind(Pause):
+    """A kind of which no effect is begun, until a person resumes the kind."""

@@ -1,0 +1,40 @@
+"""The ledger of effects: what a worker writes about the effects that it holds."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from weir.conf import settings
+from weir.workers.effects import kinds
+from weir.workers.effects.kinds import EffectKind
+from weir.workers.effects.models import Effect
+from weir.workers.effects.names import NAMES
+from weir.workers.ledger.leases import Ledger
+from weir.workers.ledger.names import LedgerEvents
+
+
+class EffectLedger(Ledger[Effect]):
+    """The ledger of effects."""
+
+    noun = "effect"
+    events = LedgerEvents("effect_unknown", "effect_failed", "effects_expired", "effects_not_written")
+    own: Mapping[str, object] = {"result": None}
+
+    def lease(self) -> timedelta:
+        return timedelta(seconds=settings.WEIR_EFFECT_LEASE)
+
+    def silent_after(self) -> timedelta:
+        return timedelta(seconds=settings.WEIR_EFFECT_UNKNOWN_AFTER)
+
+    def lease_begun(self) -> timedelta:
+        """Return for how long an effect is in flight without a word of its process: a call may take long."""
+        return self.silent_after()
+
+    def probed(self) -> Sequence[str]:
+        return [kind.name for kind in kinds.registered() if kind.probe]
+
+    def asks_for(self, kind: EffectKind) -> timedelta | None:
+        """Return how long after `begin` it can be asked what became of an effect of this kind; None: never."""
+        return kind.probe_for if kind.probe else self.asked_for(kind.key_lifetime)
+
+
+LEDGER = EffectLedger(Effect, NAMES)

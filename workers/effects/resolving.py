@@ -1,0 +1,101 @@
+"""Records what people say about an effect, and changes the effect accordingly."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from uuid import uuid4
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from weir.workers.effects import kinds, queueing
+from weir.workers.effects.models import Act, Effect, EffectResolution
+from weir.workers.effects.names import NAMES, EffectState
+from weir.workers.ledger.resolving import CannotBeResolved, Resolver
+
+__all__ = ["CannotBeResolved"]
+
+# The states in which an effect must be for each act.
+ALLOWED: Mapping[Act, tuple[EffectState, ...]] = {
+    Act.DONE: (EffectState.UNKNOWN,),
+    Act.AGAIN: (EffectState.UNKNOWN, EffectState.FAILED, EffectState.CANCELLED, EffectState.EXPIRED),
+    Act.ASK: (EffectState.UNKNOWN,),
+    Act.GIVE_UP: (EffectState.UNKNOWN,),
+    Act.CANCEL: (EffectState.PENDING, EffectState.CLAIMED),
+}
+# How a refusal continues after "only unknown ones".
+_CAN: Mapping[Act, str] = {
+    Act.DONE: "can have happened",
+    Act.AGAIN: "can be done again",
+    Act.ASK: "can be asked about",
+    Act.GIVE_UP: "can be given up",
+    Act.CANCEL: "can be cancelled",
+}
+
+
+class _Effects(Resolver[Effect, Act]):
+    """What people say about effects."""
+
+    allowed = ALLOWED
+    can = _CAN
+    unless_asked = (Act.CANCEL,)
+
+    def refusal(self, row: Effect, act: Act) -> str:
+        if refused := super().refusal(row, act):
+            return refused
+        if act == Act.ASK and not any(kind.probe for kind in kinds.registered() if kind.name == row.kind):
+            return f"Effect {row.pk} cannot be asked about: {row.kind} has no probe."
+        return ""
+
+    def wake(self) -> None:
+        queueing.wake()
+
+    def apply(self, row: Effect, act: Act, why: str, **_own: object) -> None:  # noqa: ARG002  it is kept elsewhere
+        if act == Act.DONE:
+            row.done_at = row.begun_at
+            self.settle(row, EffectState.DONE)
+        elif act == Act.AGAIN:
+            if row.state != EffectState.UNKNOWN:  # else the other side may still know what it did under the old key
+                row.idempotency_key = uuid4()
+            self.repeat(row, may_be_late=True)
+        elif act == Act.ASK:
+            self.settle(row, EffectState.PENDING)
+            row.next_attempt_at, row.ask_until = Now(), timezone.now() + _probe_for(row.kind)
+        else:
+            self.settle(row, EffectState.FAILED if act == Act.GIVE_UP else EffectState.CANCELLED)
+
+    def write_down(self, row: Effect, act: Act, who: str, why: str, **_own: object) -> None:
+        EffectResolution.objects.create(
+            effect=row,
+            act=act,
+            who=who.strip(),
+            why=why.strip(),
+            state=row.state,
+            phase=row.phase,
+            last_reply=row.last_reply,
+            claimed_by=row.claimed_by,
+        )
+
+
+def _probe_for(kind: str) -> timedelta:
+    return kinds.get(kind).probe_for
+
+
+_EFFECTS = _Effects(Effect, NAMES)
+refusal = _EFFECTS.refusal
+
+
+def resolve(effect_id: int, act: Act, who: str, why: str) -> Effect:
+    """Act on what a person found out about an effect; record who did what, and why, in the same transaction.
+
+    - DONE: an unknown effect becomes `done`.
+    - AGAIN: an effect that ended is `pending` again, with all attempts ahead of it. If it was unknown, it may happen
+      twice: the person accepts that risk. It does not expire any more. If it had certainly not happened, it has a new
+      idempotency key, because the other side may answer the old one as before.
+    - ASK: the probe of an unknown effect is asked again.
+    - GIVE_UP: an unknown effect becomes `failed`. It is not tried again, and nobody knows whether it happened.
+    - CANCEL: an effect that no worker has begun becomes `cancelled`.
+
+    Of two calls at the same time, the second waits, and finds the effect resolved. Raises CannotBeResolved, ValueError
+    if `who` or `why` is blank, and Effect.DoesNotExist.
+    """
+    return _EFFECTS.resolve(effect_id, act, who, why)

@@ -1,0 +1,28 @@
+"""The task of effects, and what the process does about them when it ends."""
+
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_process_shutdown, worker_shutdown
+
+from weir.workers import task_names
+from weir.workers.effects.performing import runner
+from weir.workers.effects.performing.crew import CREW
+from weir.workers.pools import serial
+
+
+@shared_task(name=task_names.PERFORM_EFFECTS, **task_names.OPTIONS)
+@serial.run_in(serial.EFFECTS)
+def perform_effects() -> None:
+    """Give the effects that are due to threads of this process, and settle what dead processes left.
+
+    It is safe to run this task twice, at the same time, or late, and to kill it anywhere.
+    """
+    runner.take_up()
+
+
+@worker_process_shutdown.connect
+@worker_shutdown.connect
+def _finish(**_kwargs: Any) -> None:
+    """Let the calls that are in flight end, for a while."""
+    CREW.close()
