@@ -9,6 +9,7 @@ The first word of an order's name says how its first request is treated, as in `
 | `cut-done` | the refund is done, and the connection is cut without an answer |
 | `late` | the connection is cut, and the refund is done LATE_S later |
 | `stall` | the refund is done, and answered after the client has given up |
+| `slow` | the refund is done, and answered SLOW_S later |
 | `error-done` | the refund is done, and answered with 500 |
 | `busy` | it is answered with 429, and nothing is done |
 | `decline` | each request is answered with 402, and nothing is done |
@@ -30,9 +31,10 @@ from typing import Any, Final
 HOST: Final = "127.0.0.1"
 LATE_S: Final = 0.4
 STALL_S: Final = 1.2
+SLOW_S: Final = 0.6
 TIMEOUT_S: Final = 0.8  # of a client
 DONE, TOO_MANY, DECLINED, CONFLICT, ERROR = 200, 429, 402, 409, 500
-WORDS: Final = ("plain", "cut-undone", "cut-done", "late", "stall", "error-done", "busy", "decline")
+WORDS: Final = ("plain", "cut-undone", "cut-done", "late", "stall", "slow", "error-done", "busy", "decline")
 
 
 class PaymentApi:
@@ -127,7 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return DONE, True, 0.0
             case word:
                 self.api.refund(order)
-                return ERROR if word == "error-done" else DONE, word == "cut-done", STALL_S if word == "stall" else 0.0
+                waits_s = {"stall": STALL_S, "slow": SLOW_S}.get(word, 0.0)
+                return ERROR if word == "error-done" else DONE, word == "cut-done", waits_s
 
     def _answer(self, status: int, body: dict[str, Any] | None = None) -> None:
         content = json.dumps(body or {}).encode()
