@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.db import OperationalError
 from django.db.models.functions import Now
 
+from tests import refunds
 from tests.integration.conftest import StartPython
 from tests.integration.mail.shipments import ship
 from tests.set_up import needs_migrations
@@ -20,6 +21,10 @@ from weir.ratelimit import clock, slots
 from weir.ratelimit.held import elsewhere
 from weir.ratelimit.pacing import Confirmation
 from weir.redis_link.keys import keys
+from weir.workers.effects import kinds
+from weir.workers.effects.models import Effect
+from weir.workers.effects.performing.attempts import EffectAttempt
+from weir.workers.effects.performing.leases import LEDGER
 from weir.workers.events import log
 from weir.workers.events.models import EventLog
 from weir.workers.fetches.dispatch import dispatch
@@ -115,6 +120,18 @@ def test_no_email_is_claimed_or_begun(lose: Callable[[], None]) -> None:
     with refused:
         leases.begin(claimed, "relay", None)
     assert set(Email.objects.values_list("state", flat=True)) == {EmailState.CLAIMED, EmailState.PENDING}
+
+
+def test_no_effect_is_claimed_or_begun(lose: Callable[[], None]) -> None:
+    refunds.queue(refunds.BLIND, 1)
+    [claimed] = LEDGER.claim(1, uuid4())
+    refunds.queue(refunds.BLIND, 1)
+    lose()
+    with refused:
+        LEDGER.claim(1, uuid4())
+    with refused:
+        EffectAttempt(claimed, kinds.get(refunds.BLIND)).begin()
+    assert set(Effect.objects.values_list("state", flat=True)) == {"claimed", "pending"}
 
 
 def test_no_email_expires(lose: Callable[[], None]) -> None:

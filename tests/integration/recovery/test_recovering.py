@@ -12,10 +12,12 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from project.doctor.findings import Level
 from project.doctor.themes.postgresql import ids
 from project.logins import links
+from tests import refunds
 from tests.integration.mail.shipments import ship
 from weir.conf import settings
 from weir.notifications import inbox, reconcile
@@ -26,6 +28,7 @@ from weir.postgres.timeline.models import KnownTimeline
 from weir.postgres.timeline.seen import Seen
 from weir.ratelimit import site_settings, sites, slots
 from weir.ratelimit.slots import SlotTooFar
+from weir.workers.effects.models import Effect
 from weir.workers.events import log
 from weir.workers.events.models import Event, EventLog, Subject
 from weir.workers.fetches.enqueue import request_fetch
@@ -99,6 +102,23 @@ def test_emails_that_may_have_gone_are_unknown() -> None:
     }
     assert Recovery.objects.get().emails == 3
     assert "PostgreSQL has forgotten what happened since" in Email.objects.get(pk=due.pk).last_reply
+
+
+def test_effects_that_may_have_happened_are_unknown_or_asked_about() -> None:
+    """A probe is asked only when a process that has begun one would have been heard of."""
+    for kind in refunds.KINDS:
+        refunds.queue(kind, 1)
+    went_back()
+    watch.settle("test")
+    found = {effect.kind: (effect.state, effect.phase) for effect in Effect.objects.all()}
+    assert found == {
+        refunds.BLIND: ("unknown", "forgotten"),
+        refunds.KEYED: ("unknown", "forgotten"),
+        refunds.PROBED: ("pending", "forgotten"),
+    }
+    asked = Effect.objects.get(kind=refunds.PROBED)
+    assert asked.next_attempt_at > timezone.now() + timedelta(seconds=settings.WEIR_EFFECT_UNKNOWN_AFTER / 2)
+    assert asked.ask_until is not None
 
 
 def test_one_that_was_unknown_may_have_been_sent_again() -> None:
