@@ -31,8 +31,8 @@ STEPS = (
 )
 WORDS = (*["plain"] * 8, *payments.WORDS)
 AT_LENGTH = "WEIR_FAULTS" in os.environ
-REST_S = 0.02 if AT_LENGTH else 0.05
-QUEUE_EVERY_S = 0.005 if AT_LENGTH else 0.02  # of a clerk
+REST_S = 0.05
+QUEUE_EVERY_S = 0.06  # of a clerk
 MOST = 1_000_000  # effects of a clerk
 
 

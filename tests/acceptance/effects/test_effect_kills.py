@@ -20,9 +20,9 @@ from weir.workers.effects.models import Effect
 from weir.workers.effects.performing.leases import LEDGER
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
-KILLS = 700 if AT_LENGTH else 12  # at random
+KILLS = 700 if AT_LENGTH else 6  # at random
 KILLS_A_STEP = 50 if AT_LENGTH else 1
-EFFECTS = 10_000 if AT_LENGTH else 150
+EFFECTS = 10_000 if AT_LENGTH else 80
 WORKERS = 2
 LEASES = {
     "WEIR_EFFECT_LEASE": 2.0,
