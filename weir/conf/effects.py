@@ -13,13 +13,11 @@ class Effects(SettingsGroup):
 
     WEIR_EFFECT_LEASE: PositiveSeconds = Field(
         default=120.0,
-        description="After this time a claimed effect that a lost worker had not begun is taken back.",
+        description="After this time a claimed effect that was not begun is taken back.",
     )
     WEIR_EFFECT_UNKNOWN_AFTER: PositiveSeconds = Field(
         default=900.0,
-        description="After this time without a word of the process that has begun an effect, its probe is asked, or "
-        "its call is repeated with the same key, or it is `unknown`.",
+        description="After this time without a word of the process that has begun it, an effect is asked about, or is "
+        "`unknown`.",
     )
-    WEIR_EFFECT_MAX_ATTEMPTS: PositiveCount = Field(
-        default=20, description="How often an effect is tried that has certainly not happened."
-    )
+    WEIR_EFFECT_MAX_ATTEMPTS: PositiveCount = Field(default=20, description="How often an effect is tried.")

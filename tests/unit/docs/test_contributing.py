@@ -99,10 +99,10 @@ def test_a_way_that_comes_by_again_is_noticed() -> None:
 
 
 def test_the_ways_are_there() -> None:
-    """A fetch, a watch, a webhook, a notification, an e-mail, a throttled task, a request to the API."""
+    """A fetch, a watch, a webhook, a notification, an e-mail, an effect, a throttled task, a request to the API."""
     ways = [
-        *("A fetch", "A watch", "A webhook", "A notification", "An e-mail", "A throttled task"),
-        "A request to the API",
+        *("A fetch", "A watch", "A webhook", "A notification", "An e-mail", "An effect"),
+        *("A throttled task", "A request to the API"),
     ]
     assert list(WAYS) == ways
     assert all(len(STEP.findall(way)) > 4 for way in WAYS.values())
