@@ -182,6 +182,10 @@ class Ledger(Generic[Row]):
         """Return whether the other side may still be asked, by the database's clock, not this host's."""
         return bool(self._rows.filter(pk=row.pk, ask_until__gt=Now()).exists())
 
+    def is_asked_about(self, row: Row) -> bool:
+        """Return whether the other side is asked about an effect whose worker is lost."""
+        return self.may_be_asked_about(row)
+
     def record(self, row: Row, outcome: Outcome) -> bool:
         """Write the outcome of an attempt. If the claim is lost, log the outcome, which does not count; return False.
 
@@ -243,7 +247,7 @@ class Ledger(Generic[Row]):
         if row.earlier_reply:  # an earlier attempt was accepted, which outweighs this attempt
             row.state, row.last_reply = self._names.done, row.earlier_reply
             setattr(row, self._names.done_at, Now())
-        elif self.may_be_asked_about(row):
+        elif self.is_asked_about(row):
             row.state, row.next_attempt_at, row.last_reply = rows.PENDING, Now(), self.no_word
         else:
             row.state, row.last_reply = rows.UNKNOWN, self.no_word

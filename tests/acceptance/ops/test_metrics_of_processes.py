@@ -34,7 +34,7 @@ from weir.workers.mail.phases import EmailState
 
 TOKEN = "a-long-random-text"  # noqa: S105  of the tests
 WEBS = ("web-1", "web-2", "web-3")
-MOST_SERIES = 110
+MOST_SERIES = 114
 PROMETHEUS_WAITS_S = 10.0
 answer = partial(web_process.answer, shown=TOKEN)
 Series = dict[tuple[str, tuple[str, ...]], float]

@@ -177,6 +177,19 @@ def test_what_a_dead_worker_had_begun_is_asked_about_or_unknown(api: PaymentApi,
     assert api.refunds()[effect.key] == (state == "done")
 
 
+@for_each(("kind", "state"), [(KEYED, "unknown"), (PROBED, "done")])
+def test_a_probe_is_asked_even_if_no_worker_ran_for_long(api: PaymentApi, kind: str, state: str) -> None:
+    """It only reads. A key may be forgotten by then."""
+    effect = queue(kind, api.port)
+    [claimed] = LEDGER.claim(1, uuid4(), {kind: True})
+    EffectAttempt(claimed, kinds.get(kind)).begin()
+    api.refund(effect.key)
+    Effect.objects.filter(pk=effect.pk).update(claimed_until=Now(), ask_until=Now())
+    runner.sweep()
+    assert performed(effect).state == state
+    assert api.refunds()[effect.key] == 1
+
+
 def test_a_worker_that_has_lost_its_claim_sends_nothing(api: PaymentApi, settings: Settings) -> None:
     effect = queue(BLIND, api.port)
     settings.WEIR_EFFECT_LEASE = 0.001

@@ -32,6 +32,12 @@ class EffectLedger(Ledger[Effect]):
     def probed(self) -> Sequence[str]:
         return [kind.name for kind in kinds.registered() if kind.probe]
 
+    def is_asked_about(self, row: Effect) -> bool:
+        """Return whether the other side is asked: a probe at least once, even if no process ran for long."""
+        if row.ask_until is not None and row.kind in self.probed():
+            return True
+        return super().is_asked_about(row)
+
     def asks_for(self, kind: EffectKind) -> timedelta | None:
         """Return how long after `begin` it can be asked what became of an effect of this kind; None: never."""
         return kind.probe_for if kind.probe else self.asked_for(kind.key_lifetime)
