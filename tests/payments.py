@@ -29,7 +29,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 HOST: Final = "127.0.0.1"
-LATE_S: Final = 0.4
+LATE_S: Final = 1.2
 STALL_S: Final = 1.2
 SLOW_S: Final = 0.6
 TIMEOUT_S: Final = 0.8  # of a client
