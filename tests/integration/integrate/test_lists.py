@@ -86,6 +86,7 @@ class Job(NamedTuple):
     is_done: str
     tasks: str = ""
     emails: str = ""
+    effects: str = ""
     urls: str = ""
 
 
@@ -125,6 +126,18 @@ for _ in range(2):
 """,
     is_done="SELECT count(*) = 1 AND every(state = 'sent') FROM weir_mail_email",
 )
+EFFECTS = Job(
+    effects="""
+@weir.effect_kind("shop.hello")
+def hello(attempt):
+    attempt.begin()
+""",
+    ask="""
+for _ in range(2):
+    weir.once("shop.hello", "1")
+""",
+    is_done="SELECT count(*) = 1 AND every(state = 'done') FROM weir_effects_effect",
+)
 FETCHES = Job(
     tasks="""
 @shared_task
@@ -161,11 +174,12 @@ assert answer.status_code == 202, answer.content
 """,
     is_done="SELECT count(*) = 1 FROM weir_fetches_fetch WHERE state = 'done' AND on_done = ''",
 )
-ALL = (THROTTLE, NOTIFICATIONS, MAIL, FETCHES)
+ALL = (THROTTLE, NOTIFICATIONS, MAIL, EFFECTS, FETCHES)
 LISTS: dict[str, tuple[tuple[Job, ...], str, str]] = {
     "APPS_THROTTLE": ((THROTTLE,), "throttled.publish_postponed", "weir.ticks"),
     "APPS_NOTIFICATIONS": ((NOTIFICATIONS,), "unread.flush", "weir.ticks"),
     "APPS_MAIL": ((MAIL,), "mail.send_emails", "weir.mail"),
+    "APPS_EFFECTS": ((EFFECTS,), "effects.perform", "weir.mail"),
     "APPS_FETCHES": ((FETCHES,), "fetches.dispatch", "weir.ticks"),
     "APPS + weir.APPS_OPS": ((*ALL, OPS), "history.rollup", "weir.maintenance"),
     "APPS + weir.APPS_API": ((API,), "api.purge", "weir.maintenance"),
@@ -196,7 +210,7 @@ def test_a_list_alone(apps: str, host: Host, site: Sites, mail: MailServer) -> N
     write(host, apps, jobs, SETTINGS.format(mail=mail, site=site.url(0, "/feed.xml")))
     rows, lines = json.loads(host.python(SET_UP).splitlines()[-1])
     assert rows[f"weir.{task}"] == queue
-    assert ("weir.mail" in rows.values()) == (apps == "APPS_MAIL" or not apps.startswith("APPS_"))
+    assert ("weir.mail" in rows.values()) == (apps in {"APPS_MAIL", "APPS_EFFECTS"} or not apps.startswith("APPS_"))
     received = mail.received()
     commands = [line.partition(": ")[2] for line in lines] + [OWN_WORKER] * any(job.tasks for job in jobs)
     logs = [host.start(command) for command in commands]
@@ -214,6 +228,7 @@ def write(host: Host, apps: str, jobs: Sequence[Job], settings: str) -> None:
     shop = host.folder / "shop"
     (shop / "tasks.py").write_text(TASKS + "".join(job.tasks for job in jobs))
     (shop / "emails.py").write_text("import weir" + "".join(job.emails for job in jobs))
+    (shop / "effects.py").write_text("import weir" + "".join(job.effects for job in jobs))
     (shop / "urls.py").write_text(URLS.format(", ".join(job.urls for job in jobs if job.urls)))
 
 

@@ -14,6 +14,6 @@ def test_no_app_is_named_twice() -> None:
 
 def test_all_has_each_job() -> None:
     """And each job stands on its own feet, not on those of another one."""
-    jobs = (weir.APPS_THROTTLE, weir.APPS_NOTIFICATIONS, weir.APPS_MAIL, weir.APPS_FETCHES)
+    jobs = (weir.APPS_THROTTLE, weir.APPS_NOTIFICATIONS, weir.APPS_MAIL, weir.APPS_EFFECTS, weir.APPS_FETCHES)
     assert all(set(job) < set(weir.APPS) for job in jobs)
     assert set(weir.APPS_MAIL) & set(weir.APPS_NOTIFICATIONS) == set.intersection(*map(set, jobs))
