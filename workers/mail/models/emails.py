@@ -1,8 +1,7 @@
-"""The tables of e-mails. Email has one row for each, from `pending` to its end; Rendering has what is transmitted.
+"""The tables of e-mails.
 
-The other tables have what people and logs said about e-mails (Resolution), kinds that a person paused (PausedKind),
-addresses to which nothing is sent (Suppression), relays that cannot be used at the moment (RelayHold), and what
-operators did about kinds and addresses (MailAct).
+Email has one row for each, from `pending` to its end, Rendering has what is transmitted, and Resolution what people,
+logs and reports said.
 """
 
 from datetime import timedelta
@@ -13,7 +12,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Collate, Lower, Now
 
-from weir.workers.ledger.rows import HAS_REPLY, SAYS_WHY, LedgerQuerySet, LedgerRow, Pause, only_in
+from weir.workers.ledger.rows import HAS_REPLY, SAYS_WHY, LedgerQuerySet, LedgerRow, only_in
+from weir.workers.mail.models.lists import PausedKind
 from weir.workers.mail.phases import HELD, NOT_BEGUN, UNSENT, EmailState, Phase
 
 # The expression in the index of addresses. Because of the collation C, the index also serves searches for a prefix.
@@ -198,58 +198,3 @@ class Resolution(models.Model):
     def done(self) -> Act:
         """What the resolution did, even for a row of an earlier release."""
         return Act(self.act) if self.act else Act.ARRIVED if self.arrived else Act.RESEND
-
-
-class PausedKind(Pause):
-    """A kind of which no e-mail is begun, until a person resumes the kind."""
-
-
-class Suppression(models.Model):
-    """An address to which nothing is sent: it bounced, its owner complained or was forgotten, or staff listed it."""
-
-    # The hash of the address in lower case, by which the address is recognised even after it was forgotten.
-    address_hash = models.CharField(max_length=64, unique=True, help_text="SHA-256")
-    address = models.CharField(max_length=320, blank=True, help_text="empty when it was forgotten")
-    why = models.TextField()
-    since = models.DateTimeField(db_default=Now())
-
-    def __str__(self) -> str:
-        return f"{self.address or self.address_hash}: {self.why}"
-
-
-class RelayHold(models.Model):
-    """A relay that cannot be reached, or refuses us: its e-mails wait. Deleted when the relay can be used again."""
-
-    relay = models.CharField(max_length=300, primary_key=True)
-    since = models.DateTimeField(db_default=Now())
-    tried_at = models.DateTimeField(db_default=Now())
-    reason = models.TextField()
-
-    def __str__(self) -> str:
-        return f"{self.relay}: {self.reason}"
-
-
-class MailAct(models.Model):
-    """What an operator did about a kind or an address. Never changed."""
-
-    class What(models.TextChoices):
-        PAUSE = "pause", "paused the kind"
-        RESUME = "resume", "resumed the kind"
-        SUPPRESS = "suppress", "put the address on the suppression list"
-        RELEASE = "release", "took the address off the suppression list"
-        FORGET = "forget", "had the address forgotten"
-
-    acted_at = models.DateTimeField(db_default=Now())
-    what = models.CharField(max_length=10, choices=What)
-    about = models.CharField(max_length=100, help_text="the kind, or the hash of the address")
-    who = models.CharField(max_length=254)
-    why = models.TextField()
-
-    class Meta:
-        verbose_name = "act"
-        constraints: ClassVar = [models.CheckConstraint(condition=SAYS_WHY, name="weir_mail_act_says_who_and_why")]
-        # For the acts about a kind, or about an address.
-        indexes: ClassVar = [models.Index(fields=["about", "id"], name="weir_mail_act_about")]
-
-    def __str__(self) -> str:
-        return f"{self.who} {self.get_what_display()}"
