@@ -16,7 +16,7 @@ from weir.postgres import planner
 from weir.postgres.admin import ReadOnlyAdmin
 from weir.postgres.short_paginator import ShortPaginator
 from weir.workers.mail import addresses, kinds, suppression
-from weir.workers.mail.models import Email, MailAct, PausedKind, RelayHold, Resolution, Suppression
+from weir.workers.mail.models import Email, MailAct, PausedKind, RelayHold, Resolution, Suppression, Unsubscription
 from weir.workers.mail.reports import searching
 
 SHOWN = 100  # characters of a text in a list
@@ -150,6 +150,28 @@ class SuppressionAdmin(ReadOnlyAdmin[Suppression]):
     def shown(self, entry: Suppression) -> str:
         """Return the address, or its hash if it was forgotten."""
         return entry.address or entry.address_hash
+
+
+@admin.register(Unsubscription)
+class UnsubscriptionAdmin(ReadOnlyAdmin[Unsubscription]):
+    """Lists who has unsubscribed from which kind."""
+
+    list_display = ("address_hash", "kind", "since")
+    search_fields = ("address_hash",)  # shows the search box, as in EmailAdmin
+    search_help_text = "the whole address"
+    ordering = ("-pk",)
+    sortable_by = ()
+
+    def get_search_results(
+        self,
+        request: HttpRequest,  # noqa: ARG002  Django's signature
+        queryset: QuerySet[Unsubscription],
+        search_term: str,
+    ) -> tuple[QuerySet[Unsubscription], bool]:
+        """Search for the hash of the address that the user typed."""
+        if not search_term:
+            return queryset, False
+        return queryset.filter(address_hash=suppression.address_hash(addresses.as_stored(search_term))), False
 
 
 @admin.register(RelayHold)

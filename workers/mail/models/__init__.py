@@ -1,7 +1,7 @@
 """The tables of e-mails."""
 
 from weir.workers.mail.models.emails import LOWER_RECIPIENT, Act, Email, EmailQuerySet, Rendering, Resolution
-from weir.workers.mail.models.lists import MailAct, PausedKind, RelayHold, Suppression
+from weir.workers.mail.models.lists import MailAct, PausedKind, RelayHold, Suppression, Unsubscription
 
 __all__ = [
     "LOWER_RECIPIENT",
@@ -14,4 +14,5 @@ __all__ = [
     "Rendering",
     "Resolution",
     "Suppression",
+    "Unsubscription",
 ]

@@ -93,6 +93,9 @@ class Email(LedgerRow):
     ask_until = models.DateTimeField(
         null=True, help_text="until then the relay knows the idempotency key: asking again settles an unknown outcome"
     )
+    # What reports and providers' webhooks say about it.
+    delivered_at = models.DateTimeField(null=True, help_text="when a report says that the recipient's server took it")
+    complained_at = models.DateTimeField(null=True, help_text="when its recipient complained of it")
 
     objects: ClassVar = EmailQuerySet.as_manager()
 

@@ -1,7 +1,7 @@
 """The tables of what keeps e-mails from being sent, and of what operators did about that.
 
-They have kinds that a person paused (PausedKind), addresses to which nothing is sent (Suppression), relays that cannot
-be used at the moment (RelayHold), and acts (MailAct).
+They have kinds that a person paused (PausedKind), addresses to which nothing is sent (Suppression), or nothing of a
+kind (Unsubscription), relays that cannot be used at the moment (RelayHold), and acts (MailAct).
 """
 
 from typing import ClassVar
@@ -27,6 +27,23 @@ class Suppression(models.Model):
 
     def __str__(self) -> str:
         return f"{self.address or self.address_hash}: {self.why}"
+
+
+class Unsubscription(models.Model):
+    """A kind of which nothing is sent to an address, because its owner has unsubscribed (RFC 8058)."""
+
+    kind = models.CharField(max_length=100)
+    address_hash = models.CharField(max_length=64, help_text="SHA-256 of the address in lower case")
+    since = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints: ClassVar = [
+            # Mailers look addresses up by their hashes, for one kind or several.
+            models.UniqueConstraint(fields=["address_hash", "kind"], name="weir_unsubscription_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.address_hash}: {self.kind}"
 
 
 class RelayHold(models.Model):
