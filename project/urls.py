@@ -1,4 +1,4 @@
-"""URLs: the operators' pages, the API, the admin, the bell, the keys of signatures, and pages on this process itself.
+"""URLs: the operators' pages, the API, the admin, the bell, mail, the keys of signatures, and pages on this process.
 
 These pages say whether the process can work.
 """
@@ -19,6 +19,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("weir.signatures.urls")),
     path("bell/", include("weir.notifications.web.urls")),
+    path("mail/", include("weir.workers.mail.web.urls")),
     path("livez", livez),
     path("readyz", readyz),
     path("healthz", healthz),

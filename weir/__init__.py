@@ -109,6 +109,7 @@ _PLACES = {
     "release_address": "weir.workers.mail.maintenance.operators:release",
     "forget_recipient": "weir.workers.mail.maintenance.forgetting",
     "ForgottenRecipient": "weir.workers.mail.maintenance.forgetting:Forgotten",
+    "unsubscribe_url": "weir.workers.mail.writing.unsubscribing:url",
     "email_bounced": "weir.workers.mail.signals",
     "BounceReport": "weir.workers.mail.bounces.reports",
     "EmailCannotBeResolved": "weir.workers.mail.resolving:CannotBeResolved",

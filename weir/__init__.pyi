@@ -82,6 +82,7 @@ from weir.workers.mail.outbox import send_once
 from weir.workers.mail.resolving import CannotBeResolved as EmailCannotBeResolved
 from weir.workers.mail.resolving import resolve as resolve_email
 from weir.workers.mail.signals import email_bounced
+from weir.workers.mail.writing.unsubscribing import url as unsubscribe_url
 from weir.workers.recovery.signals import postgresql_clock_stepped
 from weir.workers.recovery.signals import postgresql_went_back
 from weir.workers.throttled.decorator import throttled_task
@@ -199,6 +200,7 @@ __all__ = [
     "unread_by_kind",
     "unread_count",
     "unread_counts",
+    "unsubscribe_url",
     "unwatch",
     "watch",
     "watch_many",

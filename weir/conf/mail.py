@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from weir.conf.groups import SettingsGroup
-from weir.conf.kinds import Path, PositiveCount, PositiveSeconds, Rate, RelayURLs, Routes, Shown, Wanted
+from weir.conf.kinds import HttpsOrigin, Path, PositiveCount, PositiveSeconds, Rate, RelayURLs, Routes, Shown, Wanted
 
 
 class Mail(SettingsGroup):
@@ -54,6 +54,11 @@ class Mail(SettingsGroup):
         default="",
         description="How many e-mails each domain of recipients takes, such as `1/s`, over all workers. Empty: any "
         "number, until its mail server refuses for now.",
+    )
+    WEIR_MAIL_UNSUBSCRIBE_ORIGIN: HttpsOrigin = Field(
+        default="",
+        description="The origin of links to [unsubscribe](../how-to/send-emails.md#unsubscribe-by-one-click): "
+        "`https://shop.example`.",
     )
     WEIR_MAIL_LEASE: PositiveSeconds = Field(
         default=120.0,

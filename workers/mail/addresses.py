@@ -1,5 +1,6 @@
 """Reads e-mail addresses strictly, and writes them in the one form that mail servers take."""
 
+import hashlib
 import re
 from functools import lru_cache
 
@@ -90,6 +91,11 @@ def from_address() -> str:
 def sender() -> tuple[str, str]:
     """Return name and address of DEFAULT_FROM_EMAIL. Raises CannotBeWritten."""
     return _sender(settings.DEFAULT_FROM_EMAIL)
+
+
+def address_hash(address: str) -> str:
+    """Return the SHA-256 of the address in lower case, which identifies the address even after it was forgotten."""
+    return hashlib.sha256(address.lower().encode()).hexdigest()
 
 
 def redacted(text: str, address: str) -> str:

@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
+from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from weir.conf import settings
@@ -15,6 +16,7 @@ from weir.ratelimit import site_names
 from weir.workers.mail import kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten, from_address
 from weir.workers.mail.transports import mail_server, relays
+from weir.workers.mail.writing import unsubscribing
 
 # Django's test runner sets this backend before it runs the checks. The backend keeps e-mails in memory: nothing fails.
 OF_TEST_RUNNERS = "django.core.mail.backends.locmem.EmailBackend"
@@ -129,6 +131,24 @@ def routes_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
     if sentence := relays.routes_fault():
         return [Error(sentence, hint="Write NAME=URL in WEIR_MAIL_RELAYS to name a relay.", id="weir.E020")]
     return [Warning(text, hint=hint, id="weir.W007") for text, hint in relays.unused(kinds.names())]
+
+
+@register()
+def recipients_can_unsubscribe(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W043: what recipients send needs URLs."""
+    if not settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN or _has_urls():
+        return []
+    message = "WEIR_MAIL_UNSUBSCRIBE_ORIGIN: nothing reaches it, because no URL includes weir.workers.mail.web.urls."
+    hint = 'Add path("mail/", include("weir.workers.mail.web.urls")) to the URLs.'
+    return [Warning(message, hint=hint, id="weir.W043")]
+
+
+def _has_urls() -> bool:
+    try:
+        reverse(unsubscribing.VIEW, args=["token"])
+    except NoReverseMatch:
+        return False
+    return True
 
 
 def _secret_of_server() -> list[CheckMessage]:

@@ -42,8 +42,9 @@ class Content:
     """What an e-mail says. The text and the HTML say the same.
 
     `headers` may have Reply-To, or From with another name and address than DEFAULT_FROM_EMAIL, to which bounces still
-    go. `unsubscribe_url` becomes the header List-Unsubscribe, for one click (RFC 8058): it must be an https URL that
-    accepts a POST.
+    go. With `unsubscribe`, mail programs show a button by which the recipient gets no more e-mails of this kind, at
+    the origin WEIR_MAIL_UNSUBSCRIBE_ORIGIN (RFC 8058). `unsubscribe_url` is a URL of your own in its place: an https
+    URL that accepts a POST.
     """
 
     subject: str
@@ -52,6 +53,7 @@ class Content:
     attachments: Sequence[EmailAttachment] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     unsubscribe_url: str = ""
+    unsubscribe: bool = False
 
     @classmethod
     def from_templates(cls, name: str, /, **values: object) -> Self:

@@ -1,20 +1,18 @@
-"""The suppression list: addresses to which nothing is sent."""
+"""The suppression list: addresses to which nothing is sent, or nothing of a kind from which they have unsubscribed."""
 
-import hashlib
 import math
 import re
 from collections.abc import Iterable
+from datetime import datetime
 
 from weir.postgres import batches
 from weir.postgres.statements import Statement
-from weir.workers.mail.models import Suppression
+from weir.workers.mail.addresses import address_hash
+from weir.workers.mail.models import Email, Suppression, Unsubscription
+
+__all__ = ["address_hash"]  # so that code that lists addresses need not import `addresses`
 
 INSTEAD = "What was said here went when the recipient was forgotten."
-
-
-def address_hash(address: str) -> str:
-    """Return the SHA-256 of the address in lower case, which identifies the address even after it was forgotten."""
-    return hashlib.sha256(address.lower().encode()).hexdigest()
 
 
 def entry_of(address: str) -> Suppression | None:
@@ -33,6 +31,41 @@ def reasons(addresses: Iterable[str]) -> dict[str, str]:
         for address, hashed in hashes.items()
         if hashed in listed
     }
+
+
+def reasons_of(emails: Iterable[Email]) -> dict[int, str]:
+    """Return, by id, why these e-mails are not sent: those to an address on the list, or of a kind it unsubscribed."""
+    wanted = list(emails)
+    hashes = {email.pk: address_hash(email.recipient) for email in wanted}
+    left = Unsubscription.objects.filter(
+        address_hash__in=hashes.values(), kind__in={email.kind for email in wanted}
+    ).values_list("address_hash", "kind", "since")
+    unsubscribed = {(hashed, kind): since for hashed, kind, since in (left if wanted else ())}
+    because = {
+        email.pk: f"The recipient unsubscribed from {email.kind} on {since:%Y-%m-%d}."
+        for email in wanted
+        if (since := unsubscribed.get((hashes[email.pk], email.kind)))
+    }
+    listed = reasons({email.recipient for email in wanted})
+    return because | {email.pk: listed[email.recipient] for email in wanted if email.recipient in listed}
+
+
+def unsubscribed_at(email: Email) -> datetime | None:
+    """Return when the e-mail's recipient unsubscribed from its kind; None if the recipient did not, or is forgotten."""
+    left = Unsubscription.objects.filter(address_hash=address_hash(email.recipient), kind=email.kind)
+    return left.values_list("since", flat=True).first() if email.recipient else None
+
+
+def unsubscribe(hashed: str, kind: str) -> bool:
+    """Send no more e-mails of this kind to the address with this hash; return False if that was so already."""
+    _, is_new = Unsubscription.objects.get_or_create(address_hash=hashed, kind=kind)
+    return is_new
+
+
+def resubscribe(hashed: str, kind: str) -> bool:
+    """Send e-mails of this kind to the address with this hash again; return False if it had not unsubscribed."""
+    deleted, _ = Unsubscription.objects.filter(address_hash=hashed, kind=kind).delete()
+    return bool(deleted)
 
 
 FORGET = Statement("forget", returns=int, commits=True)

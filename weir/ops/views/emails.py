@@ -86,7 +86,11 @@ def show(request: HttpRequest, email_id: int) -> OpsPage:
         waits = {"blockers": why(email), "goes_by": [relay.name for relay in goes_by(email)]}
         said = list(email.resolutions.order_by("pk"))
         decided = {"resolutions": said, "decided": resolving.decided_by(email, said)}
-        listed = {"version": version_of(email), "suppressed": suppression.entry_of(email.recipient)}
+        listed = {
+            "version": version_of(email),
+            "suppressed": suppression.entry_of(email.recipient),
+            "unsubscribed": suppression.unsubscribed_at(email),
+        }
         return {"email": email, **waits, **listed, **decided}
 
     snapshot = _emails.get((email_id, done(request)), found)

@@ -33,14 +33,18 @@ def suppress(actor: Actor, address: str, *, why: str) -> bool:
         return is_new
 
 
-def release(actor: Actor, address_hash: str, *, why: str) -> bool:
-    """Take the address with this hash off the suppression list; return False if it was not listed."""
+def release(actor: Actor, address_hash: str, *, why: str, kind: str = "") -> bool:
+    """Take the address with this hash off the suppression list; return False if it was not listed.
+
+    With `kind`, the address gets e-mails of this kind again, from which its owner had unsubscribed.
+    """
     RELEASE.allow(actor, why)
     with transaction.atomic():
         address = Suppression.objects.filter(address_hash=address_hash).values_list("address", flat=True).first()
         reason = addresses.redacted(why, address) if address else why
-        if was_listed := operators.release_hash(address_hash, actor.name, reason):
-            RELEASE.record(actor, address_hash, reason, before={"suppressed": True}, after={"suppressed": False})
+        if was_listed := operators.release_hash(address_hash, actor.name, reason, kind=kind):
+            of = {"kind": kind} if kind else {}
+            RELEASE.record(actor, address_hash, reason, before={"suppressed": True, **of}, after={"suppressed": False})
         return was_listed
 
 

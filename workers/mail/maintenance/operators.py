@@ -49,21 +49,25 @@ def suppress(address: str, who: str, why: str) -> bool:
     return is_new
 
 
-def release(address: str, who: str, why: str) -> bool:
-    """Take an address off the suppression list; return False if it was not listed."""
+def release(address: str, who: str, why: str, *, kind: str = "") -> bool:
+    """Take an address off the suppression list; return False if it was not listed.
+
+    With `kind`, the address gets e-mails of this kind again, from which its owner had unsubscribed; return False if it
+    had not.
+    """
     address_hash = suppression.address_hash(addresses.as_stored(address))
-    return release_hash(address_hash, who, addresses.redacted(why, address))
+    return release_hash(address_hash, who, addresses.redacted(why, address), kind=kind)
 
 
-def release_hash(address_hash: str, who: str, why: str) -> bool:
-    """Take the address with this hash off the list. The address itself may have been forgotten.
+def release_hash(address_hash: str, who: str, why: str, *, kind: str = "") -> bool:
+    """Do what `release` does for the address with this hash. The address itself may have been forgotten.
 
     The caller must have removed the address from `why`.
     """
     with transaction.atomic():
-        is_gone = suppression.release_hash(address_hash)
+        is_gone = suppression.resubscribe(address_hash, kind) if kind else suppression.release_hash(address_hash)
         if is_gone:
-            note(What.RELEASE, address_hash, who, why)
+            note(What.RELEASE, address_hash, who, f"{kind}: {why}" if kind and why.strip() else why)
     return is_gone
 
 

@@ -38,18 +38,28 @@ class Unsuppress(Subcommand):
 
     name = "unsuppress"
     help = "take an address off the suppression list; what was not sent meanwhile stays unsent"
-    examples = ('unsuppress kim@example.com --why "Her mailbox works again."',)
+    examples = (
+        'unsuppress kim@example.com --why "Her mailbox works again."',
+        'unsuppress kim@example.com --kind newsletter.weekly --why "She subscribed again."',
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("address", type=utf8, metavar="ADDRESS")
+        only = "instead: send it e-mails of this kind again, from which it has unsubscribed"
+        parser.add_argument("--kind", default="", type=utf8, metavar="KIND", help=only)
         said.add_arguments(parser, wants_reason=True)
 
-    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Result:
+    def run(self, *, address: str, kind: str, who: str | None, why: str, **_options: Any) -> Result:
         address = addresses.canonical(address.strip())
         hashed, reason = suppression.address_hash(addresses.as_stored(address)), addresses.redacted(why, address)
-        if not actions.release(acting.of_shell(who), hashed, why=reason):
-            raise ValueError(f"{address} is not on the suppression list.")
-        return Result(text=lambda: f"{address} is written to again.", data={"released": address})
+        if not actions.release(acting.of_shell(who), hashed, why=reason, kind=kind):
+            raise ValueError(f"{address} {_is_not_listed(kind)}.")
+        again = f"{address} is written to again{f', with e-mails of the kind {kind}' if kind else ''}."
+        return Result(text=lambda: again, data={"released": address, **({"kind": kind} if kind else {})})
+
+
+def _is_not_listed(kind: str) -> str:
+    return f"has not unsubscribed from {kind}" if kind else "is not on the suppression list"
 
 
 class Suppressed(Subcommand):

@@ -65,7 +65,7 @@ def _by_people(email: Email) -> Iterator[EmailBlocker]:
     if paused := PausedKind.objects.filter(pk=email.kind).first():
         text = f"{paused.who} has paused the kind {email.kind} since {_moment(paused.paused_at)}: {paused.why}"
         yield EmailBlocker(what="paused", text=text)
-    if because := suppression.reasons([email.recipient]).get(email.recipient):
+    if because := suppression.reasons_of([email]).get(email.pk):
         yield EmailBlocker(what="suppressed", text=f"It will not be sent. {because}")
     if email.kind not in kinds.names() and not hasattr(email, "rendering"):
         text = f"It is not rendered, and no installed app registers the kind {email.kind}: it will fail."

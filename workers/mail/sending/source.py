@@ -105,12 +105,11 @@ class Source:
         claimed = self._without_waiting(found)
         if not claimed:
             self._tokens.pop()
-        recipients = {email.recipient for email in claimed}
-        because, sites = suppression.reasons(recipients), domains.paced(recipients)
+        because, sites = suppression.reasons_of(claimed), domains.paced({email.recipient for email in claimed})
         self._waiting.extend(
             Held(
                 email,
-                suppressed_because=because.get(email.recipient, ""),
+                suppressed_because=because.get(email.pk, ""),
                 domain_site=sites.get(email.recipient, ""),
             )
             for email in claimed

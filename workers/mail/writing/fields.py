@@ -13,6 +13,7 @@ from weir.workers.mail.headers.lines import HeaderValue
 from weir.workers.mail.headers.texts import CannotBeWritten, refuse_controls
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email
+from weir.workers.mail.writing import unsubscribing
 
 _NAME = re.compile(r"[!-9;-~]{1,76}")  # RFC 5322, 3.6.8; a longer name would leave no room on its line
 # Headers that a kind of e-mail may not set: Weir writes them; Cc and Bcc would name recipients without an e-mail's row.
@@ -40,8 +41,10 @@ def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, He
     yield "Date", lines.text("Date", format_datetime(_date(email)))
     yield "Message-ID", lines.structured("Message-ID", email.message_id)
     yield "Auto-Submitted", HeaderValue("auto-generated")  # RFC 3834: asks automatic responders not to answer
-    if content.unsubscribe_url:
-        yield from _unsubscribing(content.unsubscribe_url, own)
+    if content.unsubscribe and content.unsubscribe_url:
+        raise CannotBeWritten("A kind sets unsubscribe, or an unsubscribe_url of its own, and not both.")
+    if url := unsubscribing.url(email.kind, recipient) if content.unsubscribe else content.unsubscribe_url:
+        yield from _unsubscribing(url, own)
     for lower, name in own.items():
         yield name, _written(lower, name, str(content.headers[name]))
     refuse_controls(email.recipient_name, "the recipient's name")

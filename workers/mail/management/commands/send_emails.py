@@ -87,9 +87,9 @@ class Command(ExactCommand):
         annotated = Email.objects.claimable().annotate(is_rendered=is_rendered, has_expired=Q(expires_at__lte=Now()))
         claimable = annotated.iterator(AT_ONCE)
         while emails := list(islice(claimable, AT_ONCE)):
-            because = suppression.reasons(email.recipient for email in emails)
+            because = suppression.reasons_of(emails)
             for email in emails:
-                fate, why = _fate(email, because.get(email.recipient, ""))
+                fate, why = _fate(email, because.get(email.pk, ""))
                 counted[fate] += 1
                 what = printable(f"{email.pk}: {email.kind} {email.key} to {email.recipient}")
                 self.stdout.write(f"{fate}: {what}{printable(f': {why}' if why else '')}")
