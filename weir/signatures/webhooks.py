@@ -26,17 +26,29 @@ _NAMED: Final = re.compile(r"\{webhook:([A-Za-z]\w{0,99})\}", re.ASCII)
 
 
 class WebhookSigner(NamedTuple):
-    """Signs messages with all keys of a secret."""
+    """Signs messages with all keys of a secret, and recognises messages that one of the keys has signed."""
 
     keys: tuple[str, ...]  # in Base64, without PREFIX
 
     def lines(self, message_id: str, body: bytes) -> bytes:
         """Return the lines of the head that sign this body now; receivers accept them for five minutes."""
-        now = int(time.time())
-        signed = f"{message_id}.{now}.".encode() + body
-        found = (hmac.digest(base64.b64decode(key), signed, "sha256") for key in self.keys)
-        signatures = " ".join(f"v1,{base64.b64encode(one).decode()}" for one in found)
+        now = str(int(time.time()))
+        signatures = " ".join(self._signatures(message_id, now, body))
         return f"{ID}: {message_id}\r\nwebhook-timestamp: {now}\r\n{SIGNATURE}: {signatures}\r\n".encode("ascii")
+
+    def has_signed(self, signatures: str, message_id: str, timestamp: str, body: bytes) -> bool:
+        """Return whether one of the signatures, separated by blanks, is by one of the keys.
+
+        The caller checks that the timestamp is recent. Work is bounded: only the first MOST_KEYS signatures count.
+        """
+        given = [text.encode() for text in signatures.split()[:MOST_KEYS]]
+        wanted = [text.encode() for text in self._signatures(message_id, timestamp, body)]
+        return any(hmac.compare_digest(one, each) for one in given for each in wanted)
+
+    def _signatures(self, message_id: str, timestamp: str, body: bytes) -> list[str]:
+        signed = f"{message_id}.{timestamp}.".encode() + body
+        found = (hmac.digest(base64.b64decode(key), signed, "sha256") for key in self.keys)
+        return [f"v1,{base64.b64encode(one).decode()}" for one in found]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

@@ -203,6 +203,13 @@ class Ledger(Generic[Row]):
             log.warning(self.events.failed, **about)
         return True
 
+    def note_acceptance(self, row_id: int, said: str) -> bool:
+        """Record what proves that the effect has happened, in any state; return False if that was known already.
+
+        If a worker has begun it once more, its outcome will be that it has happened, whatever the worker learns.
+        """
+        return bool(self._note_acceptance(row=row_id, last_reply=said, reference="", **self.own))
+
     def give_back(self, tokens: Collection[UUID], only: Collection[int] | None = None) -> int:
         """Make the effects that were claimed with these tokens, and not begun, pending again; return how many.
 

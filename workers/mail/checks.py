@@ -11,10 +11,12 @@ from django.utils.module_loading import import_string
 
 from weir.conf import settings
 from weir.conf.checks import register
+from weir.conf.secrets import SecretUnknown, SecretUnusable
 from weir.conf.texts import relay_urls
 from weir.ratelimit import site_names
 from weir.workers.mail import kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten, from_address
+from weir.workers.mail.providers.known import PROVIDERS
 from weir.workers.mail.transports import mail_server, relays
 from weir.workers.mail.writing import unsubscribing
 
@@ -134,13 +136,27 @@ def routes_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
-def recipients_can_unsubscribe(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W043: what recipients send needs URLs."""
-    if not settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN or _has_urls():
-        return []
-    message = "WEIR_MAIL_UNSUBSCRIBE_ORIGIN: nothing reaches it, because no URL includes weir.workers.mail.web.urls."
-    hint = 'Add path("mail/", include("weir.workers.mail.web.urls")) to the URLs.'
-    return [Warning(message, hint=hint, id="weir.W043")]
+def provider_webhooks_can_be_received(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E041: the secret of a provider's webhooks must have its keys.
+
+    weir.W043: what providers and recipients send needs URLs.
+    """
+    found: list[CheckMessage] = []
+    named = ["WEIR_MAIL_UNSUBSCRIBE_ORIGIN"] if settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN else []
+    for provider in PROVIDERS.values():
+        try:
+            provider.keys(provider.secret)
+        except SecretUnknown:
+            continue
+        except SecretUnusable as error:
+            hint = "docs/how-to/send-through-a-provider.md says where the provider shows it."
+            found.append(Error(f"{provider.title}'s webhooks cannot be received: {error}.", hint=hint, id="weir.E041"))
+        named.append(f"the secret {provider.secret}")
+    if named and not _has_urls():
+        message = f"{' and '.join(named)}: nothing reaches them, because no URL includes weir.workers.mail.web.urls."
+        hint = 'Add path("mail/", include("weir.workers.mail.web.urls")) to the URLs.'
+        found.append(Warning(message, hint=hint, id="weir.W043"))
+    return found
 
 
 def _has_urls() -> bool:

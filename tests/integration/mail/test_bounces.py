@@ -158,6 +158,18 @@ def test_what_is_no_failure_is_only_told(piped: Callable[..., str], heard: Heard
     assert heard == []
 
 
+@pytest.mark.parametrize("action", ["delayed", "delivered", "relayed"])
+def test_what_is_no_failure_proves_that_an_unknown_email_was_accepted(piped: Callable[..., str], action: str) -> None:
+    """A mail server must have it to report about it. One that was not accepted anywhere stays as it is."""
+    email, waiting = came_to(EmailState.UNKNOWN), came_to(EmailState.PENDING)
+    for one in (email, waiting):
+        piped(report(one, action=action, status="2.0.0"))
+    assert (shipments.state(email)[0], shipments.state(waiting)[0]) == (EmailState.SENT, EmailState.PENDING)
+    resolution = Resolution.objects.get()
+    assert (resolution.email, resolution.act, resolution.who) == (email, Act.ARRIVED, handling.WHO)
+    assert (email.delivered_at is not None) == (action == "delivered")
+
+
 def test_only_an_address_that_does_not_exist_is_suppressed(piped: Callable[..., str]) -> None:
     """A full mailbox may have room tomorrow."""
     email = came_to(EmailState.SENT)

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 
 from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
 from weir.workers.mail.admin import EmailAdmin
+from weir.workers.mail.bounces import arrivals
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import leases
@@ -117,3 +118,15 @@ def test_the_email_about_an_order_is_found_by_indexes() -> None:
         assert found.count() == number
         if number:
             assert "Seq Scan" not in {node["Node Type"] for node in planned(found)}
+
+
+@pytest.mark.usefixtures("_many")
+def test_the_newest_emails_to_an_address_are_read_in_the_order_of_its_index() -> None:
+    """Whether one of them is being sent is asked in a request from outside: its cost does not grow with the others."""
+    plan = planned(arrivals.newest_to("KIM.1600@customers.example"))
+    scans = [(node["Index Name"], "Index Cond" in node) for node in plan if "Scan" in node["Node Type"]]
+    assert scans == [("weir_email_recipient", True)]
+    assert [email.pk for email in arrivals.newest_to("KIM.1600@customers.example")] == [
+        Email.objects.get(key="1600").pk
+    ]
+    assert not any("Sort" in node["Node Type"] for node in plan)

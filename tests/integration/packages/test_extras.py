@@ -25,6 +25,7 @@ PLACES = {
     "weir/ops": ["ops"],
     "workers/tracing/recorder.py": ["otel"],
     "weir/signatures/keys.py": ["signatures"],
+    "workers/mail/providers/sendgrid.py": ["signatures"],
     "workers/fetches/access_tokens/sealing.py": ["oauth"],
     "workers/fetches/fetcher/fetcher.py": ["uvloop"],
 }

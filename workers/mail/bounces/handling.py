@@ -1,4 +1,4 @@
-"""Decides whether a delivery report is believed, and applies it.
+"""Decides whether a delivery report, or an event of a provider's webhook, is believed, and applies it.
 
 Anyone can send a report, so a report is believed only if it names an e-mail of ours in one of three ways: with the
 e-mail's Message-ID, whose random part is known only to the mail servers on the way and to the recipient; with the id
@@ -15,6 +15,7 @@ from django.db import transaction
 
 from weir.postgres.texts import storable
 from weir.workers.mail import addresses, renderings, resolving, suppression
+from weir.workers.mail.bounces import arrivals
 from weir.workers.mail.bounces.reports import BounceReport, ReportAction
 from weir.workers.mail.bounces.spellings import spellings
 from weir.workers.mail.bounces.statuses import is_of_a_dead_address
@@ -42,40 +43,54 @@ class Handled:
     bounced: bool = False
 
 
-def handle(report: BounceReport) -> Handled:
-    """Check a report and apply it, in one transaction.
+def handle(report: BounceReport, who: str = WHO, *, waits_for_names: bool = False) -> Handled:
+    """Check a report and apply it. `who` is named in the Resolution that it leads to.
 
     If the report says that a sent or unknown e-mail was not delivered, the e-mail becomes `bounced`, and receivers of
     `signals.email_bounced` are called. The recipient's address is suppressed if the report says that it does not exist,
-    or that the recipient complained. All other reports are only described in the result. A report that arrives twice,
-    even at the same time, changes nothing the second time. A report also changes nothing if its time shows that it is
-    about a transmission from before an operator resent the e-mail.
+    or that the recipient complained. All other reports prove that a relay has the e-mail: an unknown one becomes
+    `sent`. Only the first complaint about an e-mail counts, even after an operator has released the address. Reports
+    lead to the same state in any order. A report that arrives twice, even at the same time, changes nothing the second
+    time. A report also changes nothing if its time shows that it is about a transmission from before an operator resent
+    the e-mail.
 
-    If a receiver raises an error, nothing is changed, and the error is passed on. Raises TooSoon while the e-mail's
-    mailer or relay may still say that the e-mail was accepted: a nearby server's report may be faster than the mailer's
-    commit, and a mailer may have died before it.
+    What the report changes is committed together. If a receiver raises an error, nothing is changed, and the error is
+    passed on. Raises TooSoon while the e-mail's mailer or relay may still say that the e-mail was accepted: a nearby
+    server's report may be faster than the mailer's commit, and a mailer may have died before it. With
+    `waits_for_names`, also raises TooSoon if no e-mail has a name that the report names, and one to that recipient is
+    being sent: its name may not be recorded yet.
     """
     candidates = _named_by(report)
     if not candidates:
+        if waits_for_names and arrivals.is_expected(report):
+            raise TooSoon(f"{report.message_id or report.names} may be the name of an e-mail that is being sent.")
         return Handled(f"Not believed: {report.message_id or 'it'} is not a Message-ID of ours.", believed=False)
     email = next((each for each in candidates if _is_to(each, report)), candidates[0])
     said = f"E-mail {email.pk}: {report.action}. {_reason(report, email)}"
     if not _is_to(email, report):
         return Handled(f"Not believed: it was not sent to that address. {said}", believed=False)
     if report.action is ReportAction.COMPLAINED:
-        _suppress(email, f"Its recipient complained of e-mail {email.pk}: {_reason(report, email)}")
-    if report.action is not ReportAction.FAILED:
-        return Handled(said, believed=True)
+        _complain(email, report)
     if _is_of_an_earlier_sending(report, email):
         return Handled(
             f"Nothing was changed. It is about what was sent before it was sent again. {said}", believed=True
         )
-    return _bounced(email, report, said)
+    if report.action is ReportAction.FAILED:
+        return _bounced(email, report, said, who)
+    arrivals.note(email, report, who, f"It is {report.action}. {_reason(report, email)}")
+    return Handled(said, believed=True)
 
 
-def _bounced(email: Email, report: BounceReport, said: str) -> Handled:
+def _complain(email: Email, report: BounceReport) -> None:
+    """Suppress the recipient because of the first complaint about this e-mail."""
+    with transaction.atomic():
+        if arrivals.note_complaint(email, report):
+            _suppress(email, f"Its recipient complained of e-mail {email.pk}: {_reason(report, email)}")
+
+
+def _bounced(email: Email, report: BounceReport, said: str, who: str) -> Handled:
     try:
-        _bounce(email, report)
+        _bounce(email, report, who)
     except resolving.CannotBeResolved as error:
         email.refresh_from_db()
         if email.state == EmailState.SENDING or email.ask_until is not None:
@@ -114,11 +129,11 @@ def _is_of_an_earlier_sending(report: BounceReport, email: Email) -> bool:
     return again is not None and report.arrived_by < again.resolved_at - CLOCK_ERROR
 
 
-def _bounce(email: Email, report: BounceReport) -> None:
+def _bounce(email: Email, report: BounceReport, who: str) -> None:
     """Record that the e-mail came back. Raises resolving.CannotBeResolved, and any error of a receiver."""
     why = _reason(report, email)
     with transaction.atomic():
-        email = resolving.resolve(email.pk, Act.BOUNCED, WHO, why)
+        email = resolving.resolve(email.pk, Act.BOUNCED, who, why)
         if _names_a_dead_recipient(report):
             _suppress(email, f"E-mail {email.pk} came back: {why}")
         email_bounced.send(sender=Email, email=email, report=report)

@@ -30,8 +30,9 @@ _OF_ANOTHER = frozenset({"message-id", "from", "in-reply-to", "references"})  # 
 
 
 class ReportAction(StrEnum):
-    """What happened to the e-mail (RFC 3464, 2.3.3), or how its recipient reacted."""
+    """What happened to the e-mail (RFC 3464, 2.3.3; a provider's webhook), or how its recipient reacted."""
 
+    ACCEPTED = "accepted"  # by the provider, which says so in a webhook; mail servers do not report that
     FAILED = "failed"
     DELAYED = "delayed"
     DELIVERED = "delivered"

@@ -22,7 +22,10 @@ NEVER_FOLDED = ("id", "phase", "age", "state")
 SHOWN_SUBJECT = 60  # characters
 SHOWN = 200  # characters of a reply in the table; --json has all of them
 LABELS = {"message_id": "Message-ID", "content_hash": "SHA-256"}
-TIMES = ("created_at", "next_attempt_at", "expires_at", "sending_since", "sent_at", "ask_until")
+TIMES = (
+    *("created_at", "next_attempt_at", "expires_at", "sending_since", "sent_at", "ask_until"),
+    *("delivered_at", "complained_at"),
+)
 
 
 def list_text(
@@ -176,6 +179,8 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "expired" if of["state"] == "expired" else "expires", _moment(of["expires_at"])
     yield "transmitted", _moment(of["sending_since"])
     yield "sent", _moment(of["sent_at"])
+    yield "delivered", _moment(of["delivered_at"])
+    yield "complained of", _moment(of["complained_at"])
     yield "asked until", _moment(of["ask_until"])
     for name in ("phase", "last_reply", "relay", "provider_id", "worker"):
         yield name.replace("_", " "), str(of[name])

@@ -1,0 +1,268 @@
+"""What providers report by webhooks ends where delivery reports end; what nobody has signed changes nothing."""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import combinations
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Now
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import Settings
+from structlog.testing import capture_logs
+
+from tests import provider_requests
+from tests.cases import case, for_each
+from tests.integration.mail import shipments
+from weir.workers.mail import resolving, suppression
+from weir.workers.mail.checks import provider_webhooks_can_be_received
+from weir.workers.mail.maintenance import operators
+from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.phases import EmailState, Phase
+from weir.workers.mail.providers.known import PROVIDERS
+from weir.workers.mail.sending import leases, outcomes
+from weir.workers.mail.signals import email_bounced
+from weir.workers.mail.transports.base import Accepted
+from weir.workers.mail.web import webhooks
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("messages")]
+
+ID = "9f0c1d2e-3b4a-4c5d-8e6f-0123456789ab"  # as Resend and Postmark name an e-mail
+
+
+@pytest.fixture(autouse=True)
+def _secrets(settings: Settings) -> None:
+    settings.WEIR_SECRETS = provider_requests.secrets()
+
+
+def came_to(state: EmailState, **fields: Any) -> Email:
+    """Return an e-mail in this state, of which the provider has told its id."""
+    email, now = shipments.ship(), timezone.now() - timedelta(minutes=1)
+    held = {"claim_token": uuid4(), "sending_since": now}
+    of_state: dict[EmailState, dict[str, Any]] = {
+        EmailState.SENT: {"sent_at": now, "provider_id": ID},
+        EmailState.UNKNOWN: held | {"phase": Phase.BEGUN, "last_reply": "died", "provider_id": ID},
+        EmailState.SENDING: held,
+    }
+    Email.objects.filter(pk=email.pk).update(state=state, relay="r", **(of_state[state] | fields))
+    email.refresh_from_db()
+    return email
+
+
+def name_of(provider: str, email: Email) -> str:
+    return ID if provider in {"resend", "postmark"} else email.message_id
+
+
+def post(provider: str, request: provider_requests.ProviderRequest) -> Any:
+    path = f"/mail/webhooks/{provider}/"
+    headers: Any = dict(request.headers)
+    return Client(enforce_csrf_checks=True).post(path, request.body, content_type="application/json", headers=headers)
+
+
+def told(provider: str, what: str, email: Email, *, ago: timedelta = timedelta(0), **said: Any) -> int:
+    """Let the provider say this of the e-mail; return the status of the answer."""
+    given: dict[str, Any] = {"name": name_of(provider, email), "to": email.recipient, "at": timezone.now() - ago} | said
+    status: int = post(provider, provider_requests.event(provider, what, **given)).status_code
+    return status
+
+
+def end_of(email: Email) -> tuple[str, bool, bool, bool]:
+    email.refresh_from_db()
+    listed = bool(suppression.reasons([email.recipient]))
+    return email.state, listed, email.delivered_at is not None, email.complained_at is not None
+
+
+@for_each("provider", PROVIDERS)
+def test_what_came_back_is_bounced_by_the_rule_of_delivery_reports(provider: str) -> None:
+    """And only an address that does not exist is suppressed."""
+    for said, is_listed in ((provider_requests.NO_SUCH_USER, True), ("452 4.2.2 The mailbox is full", False)):
+        email = came_to(EmailState.SENT)
+        if provider == "sendgrid" and not is_listed:
+            continue  # its status is beside the words
+        assert told(provider, "failed", email, said=said) == 200
+        assert end_of(email) == (EmailState.BOUNCED, is_listed, False, False)
+        resolution = Resolution.objects.get(email=email)
+        assert (resolution.act, resolution.who) == (Act.BOUNCED, f"{PROVIDERS[provider].title}'s webhook")
+        assert email.recipient not in f"{email.last_reply}{resolution.why}"
+        Email.objects.filter(pk=email.pk).update(provider_id="")
+
+
+@for_each("provider", PROVIDERS)
+def test_an_unknown_email_is_settled_by_what_proves_that_the_provider_has_it(provider: str) -> None:
+    """Postmark does not say that it accepted one."""
+    for what in ("accepted", "delivered", "delayed", "complained"):
+        with case(what):
+            email = came_to(EmailState.UNKNOWN)
+            assert told(provider, what, email) == 200
+            settled = (provider, what) != ("postmark", "accepted")
+            assert end_of(email)[0] == (EmailState.SENT if settled else EmailState.UNKNOWN)
+            acts = [(said.act, said.who) for said in Resolution.objects.filter(email=email)]
+            assert acts == ([(Act.ARRIVED, f"{PROVIDERS[provider].title}'s webhook")] if settled else [])
+            Email.objects.filter(pk=email.pk).update(provider_id="")
+
+
+def test_any_order_and_repetition_of_events_leads_to_the_same_end() -> None:
+    """Of an e-mail that was sent, and of one that is unknown."""
+    every, chance = ("accepted", "delivered", "delayed", "failed", "complained"), random.Random(17)  # noqa: S311
+    sets = [chosen for size in range(1, 6) for chosen in combinations(every, size)]
+    for chosen in chance.sample(sets, 12):
+        said = [*chosen, *chance.choices(chosen, k=2)]
+        chance.shuffle(said)
+        start = chance.choice([EmailState.SENT, EmailState.UNKNOWN])
+        with case(f"{start}: {said}"):
+            email = came_to(start)
+            assert {told("resend", what, email) for what in said} == {200}
+            state = EmailState.BOUNCED if "failed" in chosen else EmailState.SENT
+            listed = bool({"failed", "complained"} & {*chosen})
+            assert end_of(email) == (state, listed, "delivered" in chosen, "complained" in chosen)
+            Email.objects.filter(pk=email.pk).update(provider_id="")
+
+
+def test_what_comes_before_the_mailer_has_recorded_the_id_comes_again() -> None:
+    """A mailer that is stopped between the provider's answer and the commit."""
+    email = came_to(EmailState.SENDING)
+    stranger = shipments.ship()
+    assert told("resend", "delivered", email) == 503
+    assert told("resend", "delivered", stranger) == 200  # of another program with the same account
+    leases.record(email, outcomes.accepted(Accepted("200", ID)))
+    assert told("resend", "delivered", email) == 200
+    assert end_of(email)[:3] == (EmailState.SENT, False, True)
+
+
+@for_each("what", ["accepted", "delivered", "complained"])
+def test_what_is_named_by_its_message_id_while_it_is_sent_is_sent_even_if_the_mailer_dies(what: str) -> None:
+    """Mailgun does not repeat that it delivered."""
+    email = came_to(EmailState.SENDING)
+    assert told("mailgun", what, email) == 200
+    assert end_of(email)[0] == EmailState.SENDING  # the mailer has it
+    Email.objects.filter(pk=email.pk).update(sending_since=Now() - timedelta(days=1))
+    assert leases.end_silent() == 0
+    assert end_of(email)[0] == EmailState.SENT
+    assert email.last_reply.startswith("Mailgun's webhook: It is ")
+
+
+def test_a_failure_of_an_email_that_is_being_sent_comes_again() -> None:
+    """Until the mailer has said what it knows."""
+    email = came_to(EmailState.SENDING)
+    assert told("mailgun", "failed", email) == 503
+    leases.record(email, outcomes.accepted(Accepted("250 ok")))
+    assert told("mailgun", "failed", email) == 200
+    assert end_of(email)[0] == EmailState.BOUNCED
+
+
+def test_an_email_about_which_the_provider_would_be_asked_again_is_sent_without_the_question() -> None:
+    """The event answers it."""
+    email = came_to(EmailState.UNKNOWN)
+    asked = {"state": EmailState.PENDING, "claim_token": None, "sending_since": None}
+    Email.objects.filter(pk=email.pk).update(**asked, ask_until=Now() + timedelta(hours=1), message_id=email.message_id)
+    assert told("resend", "delivered", email) == 200
+    assert end_of(email)[:3] == (EmailState.SENT, False, True)
+    assert email.ask_until is None
+
+
+def test_a_complaint_that_comes_again_does_not_undo_what_an_operator_released() -> None:
+    """A provider repeats what was not answered in time, and so may whoever has seen it. A new complaint counts."""
+    email, at = came_to(EmailState.SENT), timezone.now()
+    request = provider_requests.event("resend", "complained", name=ID, to=email.recipient, at=at)
+    assert post("resend", request).status_code == 200
+    assert operators.release(email.recipient, "Ada", "She asked for it")
+    assert post("resend", request).status_code == 200
+    assert end_of(email) == (EmailState.SENT, False, False, True)
+
+
+def test_what_is_about_a_transmission_before_an_operator_sent_it_again_changes_nothing() -> None:
+    """Also if it was delivered then."""
+    email = came_to(EmailState.UNKNOWN)
+    resolving.resolve(email.pk, Act.RESEND, "Ada", "Nobody knows")
+    for what in ("failed", "delivered"):
+        assert told("mailgun", what, email, ago=timedelta(minutes=30)) == 200
+    assert end_of(email) == (EmailState.PENDING, False, False, False)
+
+
+def test_what_a_receiver_could_not_handle_comes_again() -> None:
+    """Nothing is changed before."""
+    email = came_to(EmailState.SENT)
+
+    def fail(**_arguments: Any) -> None:
+        raise RuntimeError("a receiver's mistake")
+
+    email_bounced.connect(fail)
+    try:
+        with pytest.raises(RuntimeError):  # Django answers 500
+            told("resend", "failed", email)
+    finally:
+        email_bounced.disconnect(fail)
+    assert end_of(email)[:2] == (EmailState.SENT, False)
+    assert told("resend", "failed", email) == 200
+    assert end_of(email)[:2] == (EmailState.BOUNCED, True)
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What is logged of refused requests, in a minute."""
+    monkeypatch.setattr(webhooks, "refusals", webhooks.Refusals())
+    with capture_logs() as logs:
+        yield logs
+
+
+def test_a_request_that_proves_nothing_changes_nothing_and_does_not_fill_the_log(refused: list[Any]) -> None:
+    """Nor does it ask the database anything."""
+    email, now = came_to(EmailState.SENT), timezone.now()
+    good = provider_requests.event("resend", "failed", name=ID, to=email.recipient, at=now)
+    large = provider_requests.signed("resend", b" " * (webhooks.MOST_BYTES + 1), now)
+    with CaptureQueriesContext(connection) as asked:
+        for name, request, status in (
+            ("another body", good._replace(body=good.body + b" "), 401),
+            ("no signature", good._replace(headers={}), 401),
+            ("too large", large, 413),
+            ("not JSON", provider_requests.signed("resend", b"{", now), 400),
+            ("of nothing", provider_requests.signed("resend", b"{}", now), 200),
+        ):
+            with case(name):
+                assert post("resend", request).status_code == status
+        assert Client().get("/mail/webhooks/resend/").status_code == 405
+        assert post("elsewhere", good).status_code == 404
+    assert end_of(email) == (EmailState.SENT, False, False, False)
+    assert [query for query in asked.captured_queries if "weir_mail" in query["sql"]] == []
+    assert [(log["event"], log.get("refused")) for log in refused if log["event"].startswith("provider_")] == [
+        ("provider_webhooks_refused", 1),
+        ("provider_webhook_unreadable", None),
+    ]
+
+
+def test_a_provider_without_a_secret_has_no_url_and_one_without_keys_sends_again(settings: Settings) -> None:
+    """The check names both mistakes before a provider finds them."""
+    email, now = came_to(EmailState.SENT), timezone.now()
+    request = provider_requests.event("mailgun", "failed", name=email.message_id, to=email.recipient, at=now)
+    settings.WEIR_SECRETS = {"MAILGUN_WEBHOOK": "short", "RESEND_WEBHOOK": provider_requests.WHSEC}
+    assert (post("postmark", request).status_code, post("mailgun", request).status_code) == (404, 503)
+    assert _checked() == [("weir.E041", "Mailgun's webhooks cannot be received")]
+    settings.ROOT_URLCONF = "weir.signatures.urls"
+    settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN = "https://shop.example"
+    named = "WEIR_MAIL_UNSUBSCRIBE_ORIGIN and the secret RESEND_WEBHOOK and the secret MAILGUN_WEBHOOK"
+    assert _checked()[1:] == [("weir.W043", named)]
+
+
+def _checked() -> list[tuple[str | None, str]]:
+    return [(each.id, each.msg.split(":")[0]) for each in provider_webhooks_can_be_received()]
+
+
+def test_a_delivered_email_costs_few_statements_and_is_written_once() -> None:
+    """Providers report each of them, some several times; what came later counts, in whatever order it comes."""
+    email, at = came_to(EmailState.SENT), timezone.now()
+    rows = []
+    for ago in (timedelta(hours=1), timedelta(0), timedelta(0), timedelta(hours=2)):
+        request = provider_requests.event("resend", "delivered", name=ID, to=email.recipient, at=at - ago, signed_at=at)
+        with CaptureQueriesContext(connection) as asked:
+            assert post("resend", request).json() == {"delivered": 1}
+        assert len(asked) <= 5, asked.captured_queries
+        rows.append(Email.objects.filter(pk=email.pk).annotate(place=RawSQL("ctid::text", [])).values_list("place")[0])
+    assert (rows[1] != rows[0], rows[1:]) == (True, rows[1:2] * 3)
+    email.refresh_from_db()
+    assert email.delivered_at == at

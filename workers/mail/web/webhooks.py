@@ -1,0 +1,116 @@
+"""Receives providers' webhooks: what became of e-mails that a provider has accepted.
+
+1. The body is read, up to MOST_BYTES. 2. The signature is checked, by the keys in the provider's secret; without one
+that counts, the answer is 401, and nothing was written. 3. Each event goes the way of a delivery report
+(`bounces.handling`), in a transaction of its own. 4. The answer is 200 with the numbers of events, or 503 if one came
+too soon: the provider sends the whole request again, and events that were handled before change nothing then.
+
+A process that is killed anywhere gives no answer, and the provider sends the request again, too.
+"""
+
+import time
+from collections import Counter
+from threading import Lock
+from typing import Final
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from weir.conf.secrets import SecretUnknown, SecretUnusable
+from weir.logs.loggers import get_logger
+from weir.workers.mail.bounces import handling
+from weir.workers.mail.bounces.handling import TooSoon
+from weir.workers.mail.bounces.reports import BounceReport
+from weir.workers.mail.providers.known import PROVIDERS, Provider
+from weir.workers.mail.providers.received import ProviderEvents, Received, Unreadable, Unsigned
+
+MOST_BYTES: Final = 1 << 20  # of a body: SendGrid's batches are the largest, below 768 KiB
+AGAIN_S: Final = 60
+LOG_EVERY_S: Final = 60.0
+TOO_SOON: Final = "too soon"
+
+log = get_logger(__name__)
+
+
+class Refusals:
+    """Logs refused requests, with their number, once in LOG_EVERY_S at most: anybody can send them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._number = 0
+        self._log_at = 0.0
+
+    def note(self, provider: str, status: int, error: str = "") -> None:
+        with self._lock:
+            self._number += 1
+            if time.monotonic() < self._log_at:
+                return
+            number, self._number = self._number, 0
+            self._log_at = time.monotonic() + LOG_EVERY_S
+        because = {"error": error} if error else {}
+        log.warning("provider_webhooks_refused", provider=provider, status=status, refused=number, **because)
+
+
+refusals = Refusals()
+
+
+@login_not_required
+@csrf_exempt
+@require_POST
+def receive(request: HttpRequest, name: str) -> HttpResponse:
+    """Answer 200 with the numbers of events; 401, 413 or 400 if the request is refused; 503 if it is to come again.
+
+    404 if there is no such provider, or no secret of its webhooks.
+    """
+    provider = PROVIDERS.get(name)
+    if provider is None:
+        raise Http404
+    try:
+        keys = provider.keys(provider.secret)
+    except SecretUnknown:
+        raise Http404 from None
+    except SecretUnusable as error:
+        refusals.note(name, 503, str(error))
+        return _answer(503, error="The secret cannot be used; the log says why.")
+    if len(body := request.read(MOST_BYTES + 1)) > MOST_BYTES:
+        refusals.note(name, 413)
+        return _answer(413, error=f"The body has more than {MOST_BYTES:,} bytes.")
+    try:
+        events = provider.read(keys, Received(request.headers, body, timezone.now()))
+    except Unsigned:
+        refusals.note(name, 401)
+        return _answer(401, error="The signature or password is wrong, or too old.")
+    except Unreadable as error:
+        log.warning("provider_webhook_unreadable", provider=name, error=str(error))
+        return _answer(400, error=f"It cannot be read: {error}.")
+    return _handled(provider, events)
+
+
+def _handled(provider: Provider, events: ProviderEvents) -> HttpResponse:
+    counted = Counter({"ignored": events.ignored})
+    for report in events.reports:
+        counted[_handle(provider, report)] += 1
+    if counted["bounced"] or counted["complained"]:
+        log.info("provider_webhook", provider=provider.title, **counted)
+    if counted[TOO_SOON]:
+        return _answer(503, error="An e-mail is still being sent: send it again.")
+    return _answer(200, **{said: number for said, number in counted.items() if number})
+
+
+def _handle(provider: Provider, report: BounceReport) -> str:
+    """Handle an event; return what became of it: TOO_SOON, or a word for the answer."""
+    try:
+        handled = handling.handle(report, f"{provider.title}'s webhook", waits_for_names=True)
+    except TooSoon:
+        return TOO_SOON
+    if not handled.believed:
+        return "others"  # e-mails of another program with the same account
+    return "bounced" if handled.bounced else report.action.value
+
+
+def _answer(status: int, **said: object) -> HttpResponse:
+    headers = {"Cache-Control": "no-store", **({"Retry-After": str(AGAIN_S)} if status == 503 else {})}  # noqa: PLR2004
+    return JsonResponse(said, status=status, headers=headers)
