@@ -49,6 +49,8 @@ class Email(Answer):
     expires_at: datetime | None
     sending_since: datetime | None
     sent_at: datetime | None
+    delivered_at: Annotated[datetime | None, Field(description="when a report says that it was delivered")]
+    complained_at: Annotated[datetime | None, Field(description="when its recipient complained of it")]
     ended_at: datetime | None
     content_hash: str
     content_size: int
