@@ -42,9 +42,14 @@ def check(what: str, key: str, context: Mapping[str, Any] | None, priority: int)
     """Raise ValueError for what the database cannot store, or would return changed; `what` names it: an e-mail."""
     if not 0 < len(key) <= LONGEST_KEY or storable(key, LONGEST_KEY) != key:
         raise ValueError(f"The key of {what} has 1 to {LONGEST_KEY} characters, but is {key!r}.")
+    check_priority(priority)
+    check_json("context", context or {}, LARGEST_CONTEXT)
+
+
+def check_priority(priority: int) -> None:
+    """Raise ValueError if the priority is not one of PRIORITIES."""
     if priority not in PRIORITIES:
         raise ValueError(f"The priority is {PRIORITIES[0]} to {PRIORITIES[-1]}, but is {priority!r}.")
-    check_json("context", context or {}, LARGEST_CONTEXT)
 
 
 def check_json(name: str, value: object, most: int) -> str:

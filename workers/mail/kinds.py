@@ -22,6 +22,7 @@ from django.template.backends.django import Template as DjangoTemplate
 from django.template.loader import get_template, render_to_string
 
 from weir.conf.texts.suggestions import did_you_mean
+from weir.workers.mail.headers.texts import CannotBeWritten
 
 
 class UnknownKind(LookupError):
@@ -112,7 +113,9 @@ _Registered = TypeVar("_Registered", bound=Kind)
 LONGEST_NAME = 100  # characters
 _NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # a Message-ID can begin with such a name
 LONGEST_LIFE = timedelta(days=3_650)
+OF_DJANGO = "django.mail"  # the kind of a message that Django sends through OutboxBackend, unless it names another one
 _kinds: dict[str, Kind] = {}
+_written: set[str] = {OF_DJANGO}  # the kinds whose e-mails come written
 _expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
 
 
@@ -145,6 +148,34 @@ def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[
         return kind
 
     return add
+
+
+def register_written(name: str, *, expires_after: timedelta | None = None) -> None:
+    """Register a kind whose e-mails the project writes itself: messages that Django sends through `OutboxBackend`.
+
+    A message is of this kind if it has the header `X-Weir-Kind: NAME`, or its backend the option `kind`. Such e-mails
+    can be paused and routed like others. They cannot be rendered, so `send_once` refuses the kind. `expires_after` and
+    errors are those of `email_kind`.
+    """
+
+    def refuse(**_context: object) -> Content:
+        raise CannotBeWritten(never_rendered(name))
+
+    register(name, expires_after=expires_after)(refuse)
+    _written.add(name)
+
+
+def is_written(name: str) -> bool:
+    """Return whether e-mails of this kind come written, so that they cannot be rendered."""
+    return name in _written
+
+
+def never_rendered(name: str) -> str:
+    """Return a sentence about why no e-mail of this kind, which comes written, can be rendered."""
+    return (
+        f"The project itself writes the e-mails of the kind {name}, and OutboxBackend queues them: they cannot be "
+        "rendered. Have the project send the message again."
+    )
 
 
 def _is_life(value: object) -> bool:

@@ -40,6 +40,8 @@ _STORED = (
     "correlation_id",
     "traceparent",
     "expires_at",
+    "envelope_sender",
+    "is_id_shared",
     *renderings.NOTED,
 )
 
@@ -156,7 +158,7 @@ def queue_once(
             raise
     with spans.span("enqueue e-mail", {"weir.kind": kind}):
         email.traceparent = spans.traceparent()
-        return _store(email, rendered)
+        return store(email, rendered)
 
 
 def wake_mailer(*, unless: Callable[[], bool] | None = None) -> None:
@@ -170,8 +172,12 @@ def _render_apart(email: Email) -> Rendered:
         return render(email)
 
 
-def _store(email: Email, rendered: Rendered | None) -> Queued:
-    """Store the e-mail and its rendering, unless another transaction has stored it; return the stored e-mail."""
+def store(email: Email, rendered: Rendered | None) -> Queued:
+    """Store the e-mail and its rendering in the caller's transaction, unless there is one of its kind and key.
+
+    Returns the stored e-mail. While another transaction is storing it, this waits for the end of that transaction.
+    Workers are told when the caller's transaction commits.
+    """
     if rendered:
         renderings.note(email, rendered)
     parameters = {name: getattr(email, name) for name in _STORED} | {

@@ -21,7 +21,7 @@ from weir.workers.mail.writing.policy import POLICY
 _NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # RFC 5322, 3.2.3, would allow more characters
 _NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what servers may remove
 _HALVES = re.compile("[\ud800-\udfff]")
-_LONGEST_SUBJECT: int = Email._meta.get_field("subject").max_length or 0  # noqa: SLF001  documented, in spite of its name
+LONGEST_SUBJECT: int = Email._meta.get_field("subject").max_length or 0  # noqa: SLF001  documented, in spite of its name
 
 
 class Rendered(NamedTuple):
@@ -50,7 +50,7 @@ def render(email: Email) -> Rendered:
         with translation.override(email.language or None):
             content = kinds.get(email.kind)(**email.context)
         message = _message(email, recipient, content)
-        return Rendered(recipient, message.as_bytes(), str(content.subject)[:_LONGEST_SUBJECT])
+        return Rendered(recipient, message.as_bytes(), str(content.subject)[:LONGEST_SUBJECT])
     except (CannotBeWritten, OperationalError, InterfaceError):
         raise
     except kinds.UnknownKind as error:

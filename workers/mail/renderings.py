@@ -56,10 +56,13 @@ def message(email: Email, rendering: Rendering) -> Message:
 
 
 def envelope_sender(email: Email) -> str:
-    """Return the address to which delivery reports about the e-mail go. Raises CannotBeWritten."""
+    """Return the address to which delivery reports about the e-mail go. Raises CannotBeWritten.
+
+    WEIR_MAIL_ENVELOPE_SENDER, if it is set, takes the place of the sender of a message that the project wrote.
+    """
     wanted = weir_settings.WEIR_MAIL_ENVELOPE_SENDER
     if not wanted:
-        return from_address()
+        return email.envelope_sender or from_address()
     return canonical(wanted.replace(ID_PLACE, f"{email.pk}-{_code(email, settings.SECRET_KEY)}"))
 
 
@@ -103,6 +106,8 @@ def _key(email: Email) -> str:
     operator resends it.
     """
     key = f"{email.message_id.strip('<>')}/{email.renderings}"
+    if email.is_id_shared:  # a provider must not take the e-mail to one recipient for the one to another
+        key = f"{key}/{_sha256(f'{email.kind} {email.key}')[:16]}"
     if email.provider_id:
         key = f"{key}/{_sha256(email.provider_id)[:12]}"
     return key if len(key) <= LONGEST_KEY else _sha256(key)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from weir.workers.ledger.resolving import CannotBeResolved, Resolver
-from weir.workers.mail import addresses, outbox
+from weir.workers.mail import addresses, kinds, outbox
 from weir.workers.mail.models import Act, Email, Rendering, Resolution
 from weir.workers.mail.phases import NAMES, EmailState
 
@@ -65,7 +65,7 @@ class _Emails(Resolver[Email, Act]):
                 f"E-mail {row.pk} was left unsent, and may have arrived: it is not rendered anew. "
                 "Send it again, if its recipient may get it twice."
             )
-        return ""
+        return _refusal_of_written(row, act) if kinds.is_written(row.kind) else ""
 
     def other_side(self, row: Email) -> str:
         return row.relay
@@ -157,6 +157,15 @@ def decided_by(email: Email, said: Sequence[Resolution]) -> Resolution | None:
     The e-mail's last reply is then that of an earlier attempt, and does not say why the e-mail has this state.
     """
     return said[-1] if said and _DECIDED.get(Act(said[-1].done)) == email.state else None
+
+
+def _refusal_of_written(email: Email, act: Act) -> str:
+    """Return why an e-mail that cannot be rendered, because it came written, cannot be corrected, or sent again."""
+    if act == Act.CORRECT:
+        return f"E-mail {email.pk} is not rendered anew. {kinds.never_rendered(email.kind)}"
+    if act == Act.RESEND and not Rendering.objects.filter(pk=email.pk).exists():
+        return f"What was transmitted of e-mail {email.pk} is not kept any more. {kinds.never_rendered(email.kind)}"
+    return ""
 
 
 def _was_given_up(email: Email) -> bool:

@@ -4,8 +4,10 @@ Anyone can send a report, so a report is believed only if it names an e-mail of 
 e-mail's Message-ID, whose random part is known only to the mail servers on the way and to the recipient; with the id
 that a provider gave the e-mail, which is known only to the same; or with an address that only Weir can make
 (`renderings`). A recipient may forge a report about an e-mail to them, but could refuse the e-mail with the same
-effect. If the report names an address, it must be the address of the e-mail's recipient. Otherwise the report is about
-an address to which the recipient forwards, and says nothing about the address that we write to.
+effect. The Message-ID of a message to several recipients is known to each of them, and one that the project has chosen
+may be known to anybody: neither counts. If the report names an address, it must be the address of the e-mail's
+recipient. Otherwise the report is about an address to which the recipient forwards, and says nothing about the address
+that we write to.
 """
 
 from dataclasses import dataclass
@@ -43,7 +45,7 @@ class Handled:
     bounced: bool = False
 
 
-def handle(report: BounceReport, who: str = WHO, *, waits_for_names: bool = False) -> Handled:
+def handle(report: BounceReport, who: str = WHO, *, from_provider: bool = False) -> Handled:
     """Check a report and apply it. `who` is named in the Resolution that it leads to.
 
     If the report says that a sent or unknown e-mail was not delivered, the e-mail becomes `bounced`, and receivers of
@@ -56,15 +58,17 @@ def handle(report: BounceReport, who: str = WHO, *, waits_for_names: bool = Fals
 
     What the report changes is committed together. If a receiver raises an error, nothing is changed, and the error is
     passed on. Raises TooSoon while the e-mail's mailer or relay may still say that the e-mail was accepted: a nearby
-    server's report may be faster than the mailer's commit, and a mailer may have died before it. With
-    `waits_for_names`, also raises TooSoon if no e-mail has a name that the report names, and one to that recipient is
-    being sent: its name may not be recorded yet.
+    server's report may be faster than the mailer's commit, and a mailer may have died before it.
+
+    A provider (`from_provider`) has proved who it is. So a Message-ID that several recipients know counts, if the
+    provider names the recipient. Also raises TooSoon if no e-mail has a name that the provider gives, and one to that
+    recipient is being sent: its name may not be recorded yet.
     """
-    candidates = _named_by(report)
+    candidates = _named_by(report, may_share_ids=from_provider and bool(report.addresses))
     if not candidates:
-        if waits_for_names and arrivals.is_expected(report):
+        if from_provider and arrivals.is_expected(report):
             raise TooSoon(f"{report.message_id or report.names} may be the name of an e-mail that is being sent.")
-        return Handled(f"Not believed: {report.message_id or 'it'} is not a Message-ID of ours.", believed=False)
+        return Handled(f"Not believed: {_unnamed(report)}", believed=False)
     email = next((each for each in candidates if _is_to(each, report)), candidates[0])
     said = f"E-mail {email.pk}: {report.action}. {_reason(report, email)}"
     if not _is_to(email, report):
@@ -99,18 +103,36 @@ def _bounced(email: Email, report: BounceReport, said: str, who: str) -> Handled
     return Handled(said, believed=True, bounced=True)
 
 
-def _named_by(report: BounceReport) -> list[Email]:
+def _named_by(report: BounceReport, *, may_share_ids: bool) -> list[Email]:
     """Return the e-mails of ours that the report names, the most certain first."""
-    names = [name for name in dict.fromkeys((report.message_id.strip("<>"), *report.names)) if name]
+    names = _names(report)
     ids = [f"<{name}>" for name in names]
     provided = {*names, *ids, *(name.partition("@")[0] for name in names)}
     secret = [name for name in provided if len(name) >= SHORTEST_ID]
+    with_ids = Email.objects.filter(message_id__in=ids)
+    if not may_share_ids:
+        with_ids = with_ids.filter(is_id_shared=False)
     found = [
         *renderings.sent_from(names),
-        *sorted(Email.objects.filter(message_id__in=ids), key=lambda email: ids.index(email.message_id)),
+        *sorted(with_ids, key=lambda email: ids.index(email.message_id)),
         *Email.objects.filter(provider_id__in=secret).exclude(provider_id="")[:MOST],
     ]
     return list(dict.fromkeys(found))
+
+
+def _names(report: BounceReport) -> list[str]:
+    """Return the words in a report that may be Message-IDs, without < and >."""
+    return [name for name in dict.fromkeys((report.message_id.strip("<>"), *report.names)) if name]
+
+
+def _unnamed(report: BounceReport) -> str:
+    """Return a sentence about a report that names no e-mail of ours for certain."""
+    if Email.objects.filter(message_id__in=[f"<{name}>" for name in _names(report)], is_id_shared=True).exists():
+        return (
+            f"others than the recipient may know {report.message_id or 'the Message-ID'}. Give each e-mail an address "
+            "for reports of its own: WEIR_MAIL_ENVELOPE_SENDER, with {id}."
+        )
+    return f"{report.message_id or 'it'} is not a Message-ID of ours."
 
 
 def _is_to(email: Email, report: BounceReport) -> bool:

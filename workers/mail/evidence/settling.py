@@ -6,6 +6,9 @@ provider with an HTTP API there is no such default, because no mail server's log
 Mailers and operators may work at the same time. An e-mail is resolved only if it is still `unknown` because of the
 attempt that was judged, which is checked again while its row is locked. If a late worker or an operator has said before
 what became of the e-mail, that counts.
+
+A message to several recipients is one e-mail for each, and all have the message's Message-ID. So a line that accepts
+this Message-ID does not say which of them was accepted, and proves nothing. If there is no such line, none was.
 """
 
 from collections import Counter
@@ -17,7 +20,7 @@ from django.db import transaction
 
 from weir.conf import settings
 from weir.postgres.texts import storable
-from weir.workers.mail import addresses
+from weir.workers.mail import addresses, resolving
 from weir.workers.mail.evidence import reading
 from weir.workers.mail.evidence.formats import files
 from weir.workers.mail.evidence.reading import Logs
@@ -29,6 +32,7 @@ from weir.workers.mail.transports import relays
 
 MOST = 100_000  # e-mails that are judged in one call, the oldest first; they take some 50 MB of memory
 LONGEST_WHY = 2_000  # characters that are kept
+OF_OTHERS = "Other e-mails may have its Message-ID, and the log does not say which of them was accepted:"
 Resolve = Callable[[int, Act, str], object]
 
 
@@ -88,7 +92,7 @@ def settle(names: Sequence[str], vouched: Vouched, given: Given, resolve: Resolv
 
 
 def _unknown() -> list[Email]:
-    columns = ("pk", "message_id", "sending_since", "relay", "recipient", "phase", "created_at")
+    columns = ("pk", "message_id", "sending_since", "relay", "recipient", "phase", "created_at", "is_id_shared")
     return list(Email.objects.unknown().only(*columns)[: MOST + 1])
 
 
@@ -103,6 +107,8 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
                 since, relay = email.created_at, ", ".join(others)
             attempt = LoggedAttempt(message_id=bare(email.message_id), relay=relay, since=since, until=noted + longest)
             verdict = judge(attempt, logs, vouched)
+            if email.is_id_shared and verdict.outcome is LogOutcome.ACCEPTED:
+                verdict = LogVerdict(outcome=LogOutcome.STILL_UNKNOWN, why=f"{OF_OTHERS} {verdict.why}")
             why = addresses.redacted(verdict.why, email.recipient)
             yield JudgedEmail(email.pk, email.message_id, noted, replace(verdict, why=why))
 
@@ -117,5 +123,8 @@ def _resolved(judged: JudgedEmail, resolve: Resolve) -> JudgedEmail:
         if same.select_for_update().first() is None:
             return judged
         act = Act.ARRIVED if judged.verdict.outcome is LogOutcome.ACCEPTED else Act.RESEND
-        resolve(judged.id, act, storable(judged.verdict.why, LONGEST_WHY))
-    return JudgedEmail(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)
+        try:
+            resolve(judged.id, act, storable(judged.verdict.why, LONGEST_WHY))
+        except resolving.CannotBeResolved as error:  # its content is not kept any more
+            return replace(judged, verdict=LogVerdict(outcome=LogOutcome.STILL_UNKNOWN, why=str(error)))
+    return replace(judged, resolved=True)

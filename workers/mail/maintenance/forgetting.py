@@ -10,7 +10,7 @@ from django.db.models import QuerySet, Value
 from django.db.models.functions import Lower
 
 from weir.workers.mail import addresses, resolving, suppression
-from weir.workers.mail.maintenance import operators
+from weir.workers.mail.maintenance import operators, purge
 from weir.workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
 
 BATCH = 500  # e-mails
@@ -40,7 +40,8 @@ def forget_recipient(
 
     1. The address's hash is put on the suppression list, the act is recorded with this hash, and `note` is called.
     2. E-mails that wait are cancelled, including those that a mailer has claimed and not begun.
-    3. Recipient, context, subject, replies and contents of ended e-mails are removed. Kind, key, Message-ID, hashes,
+    3. Recipient, context, subject, replies and contents of ended e-mails are removed, and so are the contents of the
+       same messages to others: at once, or by the next purge after their end. Kind, key, Message-ID, hashes,
        times, state, relay and the provider's id stay: keys should not be personal.
     4. For e-mails that are being transmitted, this function waits, `wait_s` seconds at most.
 
@@ -64,6 +65,7 @@ def forget_recipient(
     while True:
         cancelled += _cancel(address, who, why, end_at)
         forgotten += suppression.forget_ended(address, BATCH, within_s=end_at - time.monotonic())
+        purge.purge(max(0.0, end_at - time.monotonic()))
         left = _to(address).count()
         if not left or time.monotonic() >= give_up_at:
             return Forgotten(forgotten=forgotten, cancelled=cancelled, left=left)

@@ -10,7 +10,7 @@ from weir.postgres.statements import Statement
 
 BATCH = 500  # renderings, which may be large
 WITHIN_S = 5.0  # how long the purge may take, every ten minutes
-_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)  # `forget` gives contents that are to be deleted a time soon after it
 
 
 class Purged(NamedTuple):

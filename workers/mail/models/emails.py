@@ -65,6 +65,8 @@ class Email(LedgerRow):
     )
     state = models.CharField(max_length=10, choices=EmailState, default=EmailState.PENDING)
     message_id = models.CharField(max_length=500, help_text="the header Message-ID, of every attempt")
+    is_id_shared = models.BooleanField(default=False, db_default=False, help_text="others may know its Message-ID")
+    envelope_sender = models.CharField(max_length=320, blank=True, default="", db_default="", help_text="empty: as set")
     attempts = models.PositiveSmallIntegerField(default=0, help_text="those that the mail server answered or broke off")
     claimed_until = models.DateTimeField(null=True, help_text="when it is taken back from a worker that has not begun")
     sending_since = models.DateTimeField(null=True, help_text="when transmission began (the database's clock)")

@@ -4,14 +4,15 @@
 WITH queued AS (
     INSERT INTO weir_mail_email (
         kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, expires_at,
-        message_id,
+        message_id, envelope_sender, is_id_shared,
         renderings, subject, content_hash, content_size,
         state, attempts, claimed_by, phase, last_reply, correlation_id, traceparent
     )
     VALUES (
         %(kind)s, %(key)s, %(recipient)s, %(recipient_name)s, %(language)s, %(context)s::text::jsonb, %(priority)s,
         COALESCE(%(not_before)s, statement_timestamp()),
-        COALESCE(%(expires_at)s::timestamptz, statement_timestamp() + %(expires_after)s::interval), %(message_id)s,
+        COALESCE(%(expires_at)s::timestamptz, statement_timestamp() + %(expires_after)s::interval),
+        %(message_id)s, %(envelope_sender)s, %(is_id_shared)s,
         %(renderings)s, %(subject)s, %(content_hash)s, %(content_size)s,
         'pending', 0, '', '', '', %(correlation_id)s, %(traceparent)s
     )

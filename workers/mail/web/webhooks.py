@@ -103,7 +103,7 @@ def _handled(provider: Provider, events: ProviderEvents) -> HttpResponse:
 def _handle(provider: Provider, report: BounceReport) -> str:
     """Handle an event; return what became of it: TOO_SOON, or a word for the answer."""
     try:
-        handled = handling.handle(report, f"{provider.title}'s webhook", waits_for_names=True)
+        handled = handling.handle(report, f"{provider.title}'s webhook", from_provider=True)
     except TooSoon:
         return TOO_SOON
     if not handled.believed:
