@@ -66,10 +66,13 @@ from weir.workers.fetches.retrying import retry_batch
 from weir.workers.fetches.retrying import retry_failed as retry_failed_fetches
 from weir.workers.mail.addresses import CannotBeWritten as EmailCannotBeWritten
 from weir.workers.mail.bounces.reports import BounceReport
+from weir.workers.mail.django_mail.backend import OutboxBackend
+from weir.workers.mail.django_mail.keys import outbox_key
 from weir.workers.mail.kinds import Content as EmailContent
 from weir.workers.mail.kinds import EmailAttachment
 from weir.workers.mail.kinds import UnknownKind as UnknownEmailKind
 from weir.workers.mail.kinds import register as email_kind
+from weir.workers.mail.kinds import register_written as written_kind
 from weir.workers.mail.maintenance.forgetting import Forgotten as ForgottenRecipient
 from weir.workers.mail.maintenance.forgetting import forget_recipient
 from weir.workers.mail.maintenance.operators import pause as pause_emails
@@ -135,6 +138,7 @@ __all__ = [
     "MoreFetchesThanExpected",
     "NotDone",
     "Notification",
+    "OutboxBackend",
     "RedisUnreachable",
     "RepairedUnread",
     "RequestedFetches",
@@ -173,6 +177,7 @@ __all__ = [
     "notify",
     "notify_many",
     "once",
+    "outbox_key",
     "pause_emails",
     "pause_site",
     "postgresql_clock_stepped",
@@ -204,4 +209,5 @@ __all__ = [
     "unwatch",
     "watch",
     "watch_many",
+    "written_kind",
 ]

@@ -17,13 +17,14 @@ from celery.concurrency import get_implementation
 from celery.signals import beat_init, celeryd_init, worker_process_shutdown
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
 
-from weir.conf import live
+from weir.conf import live, settings
 from weir.conf.declared import LOCAL_REDIS
 from weir.postgres import weir_apps
 from weir.workers import limits, own_sessions, schedule, task_names
 from weir.workers.beat import declared
 from weir.workers.beat.signals import beat_begins
 from weir.workers.broker_link import integrated
+from weir.workers.mail.transports import mail_server
 from weir.workers.pools import kept_sessions
 from weir.workers.processes.checks import STEP
 from weir.workers.tracing import spans
@@ -45,6 +46,7 @@ _REPLACED: Final = {
 _BROKERS: Final = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory"}
 _REDIS: Final = _BROKERS & {"redis", "rediss", "redis+socket", "sentinel"}
 _LOCAL: Final = {(host, urlsplit(LOCAL_REDIS).port) for host in ("127.0.0.1", "localhost")}
+_VISIBILITY_TIMEOUT_S: Final = 3_600  # that of Celery, if the app sets none
 _JSON: Final = {"json", "application/json"}
 # A heartbeat task has no route here: its sender names the queue.
 _ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queue := schedule.queue_of(name))}
@@ -160,7 +162,10 @@ def _creates(app: Celery) -> bool:
 
 
 def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
-    """weir.E031: Weir cannot work with the configuration of a Celery app. weir.W036: Weir was not told of its Redis."""
+    """weir.E031: Weir cannot work with the configuration of a Celery app. weir.W036: Weir was not told of its Redis.
+
+    weir.W042: tasks run again when their messages count as new.
+    """
     wrong: list[CheckMessage] = [
         Error(f"Celery: {sentence}", id="weir.E031") for app in integrated for sentence in faults(app)
     ]
@@ -168,7 +173,22 @@ def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
         message = f"Weir looks for Redis at {LOCAL_REDIS}, but the broker of the Celery app is another Redis."
         hint = "Set CELERY_BROKER_URL in Django's settings, instead of Celery(broker=...), or set WEIR_REDIS_URL."
         wrong.append(Warning(message, hint=hint, id="weir.W036"))
-    return wrong
+    return [*wrong, *(warning for app in integrated for warning in _messages_sent_twice(app))]
+
+
+def _messages_sent_twice(app: Celery) -> Iterator[CheckMessage]:
+    """Yield weir.W042 if a task that Redis gives out again comes later than its messages are known to be the same."""
+    within = settings.WEIR_MAIL_SAME_WITHIN
+    if _transport(app) not in _REDIS or not mail_server.names_outbox() or not within:
+        return
+    again = float((app.conf.broker_transport_options or {}).get("visibility_timeout", _VISIBILITY_TIMEOUT_S))
+    if again >= within:
+        yield Warning(
+            f"If a worker is killed, its task runs again after the broker's visibility_timeout, {again:g} s. By then "
+            f"WEIR_MAIL_SAME_WITHIN, {within:g} s, is over: a message that the task had sent is sent twice.",
+            hint=f"Set WEIR_MAIL_SAME_WITHIN to more than {again:g}.",
+            id="weir.W042",
+        )
 
 
 def _has_another_redis(app: Celery) -> bool:

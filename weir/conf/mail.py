@@ -5,7 +5,18 @@ from typing import Annotated
 from pydantic import Field
 
 from weir.conf.groups import SettingsGroup
-from weir.conf.kinds import HttpsOrigin, Path, PositiveCount, PositiveSeconds, Rate, RelayURLs, Routes, Shown, Wanted
+from weir.conf.kinds import (
+    HttpsOrigin,
+    Path,
+    PositiveCount,
+    PositiveSeconds,
+    Rate,
+    RelayURLs,
+    Routes,
+    Seconds,
+    Shown,
+    Wanted,
+)
 
 
 class Mail(SettingsGroup):
@@ -59,6 +70,12 @@ class Mail(SettingsGroup):
         default="",
         description="The origin of links to [unsubscribe](../how-to/send-emails.md#unsubscribe-by-one-click): "
         "`https://shop.example`.",
+    )
+    WEIR_MAIL_SAME_WITHIN: Seconds = Field(
+        default=7_200.0,
+        description="Messages that [Django sends](../how-to/send-emails.md#every-e-mail-of-your-project) with the same "
+        "content to the same recipient are one e-mail within this time. Longer than the broker's `visibility_timeout`. "
+        "0 = each is its own.",
     )
     WEIR_MAIL_LEASE: PositiveSeconds = Field(
         default=120.0,

@@ -116,7 +116,7 @@ def secret_goes_over_tls(**_kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E011: Django's mail backends must work.
+    """weir.E011: Django's mail backends must work, but for the outbox, which is no way to a relay (weir.E040).
 
     weir.W001: a backend should be able to tell, when it fails, whether the e-mail may have been accepted.
     """
@@ -125,6 +125,16 @@ def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
         return _judge_backend(server.setting, server.backend, is_of_settings=True)
     paths = [url.path for url in map(relay_urls.parse, relays.urls()) if url.kind == relay_urls.DJANGO]
     return [message for path in paths for message in _judge_backend("WEIR_MAIL_RELAYS", path)]
+
+
+@register()
+def outbox_is_not_its_own_relay(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E040: what is queued in the outbox must not be sent to the outbox."""
+    paths = [url.path for url in map(relay_urls.parse, relays.urls()) if url.kind == relay_urls.DJANGO]
+    wrong = [f"WEIR_MAIL_RELAYS: {sentence}" for path in paths if (sentence := mail_server.outbox_fault(path))]
+    if not relays.urls() and (sentence := mail_server.outbox_fault()):
+        wrong.append(sentence)
+    return [Error(each, hint="WEIR_MAIL_RELAYS may name the mail server, too.", id="weir.E040") for each in wrong]
 
 
 @register()
@@ -172,8 +182,8 @@ def _secret_of_server() -> list[CheckMessage]:
     has_secret = server.user and (server.has_password or settings.WEIR_MAIL_XOAUTH2_TOKEN)
     if not has_secret or server.use_tls or server.use_ssl or _is_loopback(server.host):
         return []
-    if server.setting == mail_server.OF_MAILERS:
-        who, hint = "the user of MAILERS['default']", "Set 'use_tls' or 'use_ssl' in its OPTIONS."
+    if server.setting != mail_server.OF_EMAIL_SETTINGS:
+        who, hint = f"the user of {server.setting}", "Set 'use_tls' or 'use_ssl' in its OPTIONS."
     else:
         who = "EMAIL_HOST_USER"
         hint = "Set EMAIL_USE_TLS=1, mostly with EMAIL_PORT=587, or EMAIL_USE_SSL=1, mostly with EMAIL_PORT=465."
@@ -195,6 +205,8 @@ def _secrets_of_relays() -> list[CheckMessage]:
 
 
 def _judge_backend(setting: str, path: str, *, is_of_settings: bool = False) -> list[CheckMessage]:
+    if mail_server.outbox_fault("" if is_of_settings else path):
+        return []
     try:
         backend = import_string(path)
         if not mail_is_encrypted_in_one_way():  # else weir.E010 reports it

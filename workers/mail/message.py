@@ -85,7 +85,7 @@ class Message:
     def as_django(self) -> EmailMultiAlternatives:
         """Return the message in the form that Django's backends take. Backends that transmit bytes send `content`."""
         parts = self.parts()
-        message = _Written(
+        message = FromOutbox(
             subject=parts.subject,
             body=parts.text if parts.text is not None else parts.html or "",
             from_email=parts.sender,
@@ -116,8 +116,8 @@ class _Transmitted(ParsedMessage):
         return super().as_bytes(unixfrom, policy) if self.content is None else self.content
 
 
-class _Written(EmailMultiAlternatives):
-    """A Django message whose bytes are written already."""
+class FromOutbox(EmailMultiAlternatives):
+    """A Django message that a mailer sends: its bytes are written already."""
 
     written: _Transmitted
 
@@ -179,7 +179,7 @@ def _attachment(leaf: _Leaf) -> Attachment:
     return Attachment(part, filename, content, leaf.content_type, name if is_shown else "")
 
 
-def _attach(message: _Written, attachment: Attachment) -> None:
+def _attach(message: FromOutbox, attachment: Attachment) -> None:
     """Attach a file as most backends expect: as a tuple or, if it is inline, as an object: a tuple cannot say that."""
     if attachment.content_id:
         message.attach(_inline_part(attachment) if _TAKES_PARTS else _inline_mime(attachment))

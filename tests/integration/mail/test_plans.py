@@ -94,11 +94,17 @@ def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
 
 @pytest.mark.usefixtures("_many")
 @pytest.mark.parametrize(
-    ("statement", "index"), [("find", "weir_email_kind_key_unique"), ("does_older_wait", "weir_email_queues")]
+    ("statement", "index"),
+    [
+        ("find", "weir_email_kind_key_unique"),
+        ("find_alike", "weir_email_kind_key_unique"),
+        ("does_older_wait", "weir_email_queues"),
+    ],
 )
 def test_what_web_code_asks_when_it_queues_is_one_look_into_an_index(statement: str, index: str) -> None:
     """However many wait."""
-    asked = {"kind": "order.shipped", "key": "4711", "priority": 0, "row": ROWS + 1}
+    alike = {"digest": "47", "first": "4711", "last": "4711", "digits": 2, "within": timedelta(hours=1)}
+    asked = {"kind": "order.shipped", "key": "4711", "priority": 0, "row": ROWS + 1, **alike}
     plan = generic_plan_of("weir.workers.mail", statement)
     assert {node["Index Name"] for node in plan if "Scan" in node["Node Type"] and "Index Name" in node} == {index}
     assert "Seq Scan" not in {node["Node Type"] for node in plan}

@@ -118,3 +118,13 @@ def test_mailers_are_checked(options: dict[str, object], said: str) -> None:
     found = set(re.findall(r"\((weir\.[EW]\d+)\)", checked.stderr)) - {"weir.W030"}  # it has no Celery app
     assert found == ({said} if said else set()), checked.stderr
     assert SECRET not in checked.stderr
+
+
+@pytest.mark.skipif(django.VERSION < (6, 1), reason="Django has MAILERS from 6.1 on")
+@pytest.mark.parametrize(("options", "said"), [({"relay": "smtp"}, set()), ({}, {"weir.E040"})])
+def test_the_outbox_among_mailers_is_checked(options: dict[str, object], said: set[str]) -> None:
+    """Django's messages are queued in it, and the mailer that it names is the mail server."""
+    outbox = {"BACKEND": "weir.OutboxBackend", "OPTIONS": options}
+    checked = run("check", MAILERS={"default": outbox, "smtp": {"OPTIONS": {"host": "mail.example"}}})
+    found = set(re.findall(r"\((weir\.[EW]\d+)\)", checked.stderr)) - {"weir.W030"}
+    assert found == said, checked.stderr

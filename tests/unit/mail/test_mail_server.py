@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 from django.core import mail
+from django.core.exceptions import ImproperlyConfigured
 from django.core.mail.backends.locmem import EmailBackend as InMemory
 from pytest_django import Settings
 
+from tests.cases import for_each
+from weir.workers.mail import checks
+from weir.workers.mail.django_mail.backend import OutboxBackend
 from weir.workers.mail.smtp import EmailBackend
 from weir.workers.mail.transports import mail_server, relays
 
@@ -94,3 +98,58 @@ def test_there_is_a_time_out_without_one(settings: Settings) -> None:
     settings.EMAIL_TIMEOUT = None
     assert mail_server.of_settings().timeout_s == 30.0
     assert EmailBackend(host="mail.example").timeout == 30.0
+
+
+class OwnOutbox(OutboxBackend):
+    """A project's own, with a kind of its own."""
+
+
+OUTBOX = "weir.OutboxBackend"
+
+
+@for_each("path", [OUTBOX, "weir.workers.mail.django_mail.backend.OutboxBackend", f"{__name__}.OwnOutbox"])
+def test_beside_the_outbox_email_settings_name_the_mail_server(path: str, settings: Settings) -> None:
+    """One line puts Django's messages into the outbox; what Weir sends goes where it went before."""
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST = path, "mail.example"
+    server, made = mail_server.of_settings(), mail_server.backend()
+    assert (server.backend, server.host) == (WEIRS, "mail.example")
+    assert isinstance(made, EmailBackend)
+    assert made.host == "mail.example"
+    assert mail_server.names_outbox() == path.startswith("weir.")
+    assert isinstance(mail.get_connection(), OutboxBackend)
+
+
+@for_each("named", [{"BACKEND": DJANGOS}, {}])
+def test_the_outbox_among_mailers_names_the_mailer_through_which_weir_sends(
+    named: dict[str, str], mailers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weir's own backend takes its place if it is Django's for SMTP."""
+    outbox = {"BACKEND": OUTBOX, "OPTIONS": {"relay": "smtp"}}
+    options = {"host": "mail.example", "port": 2525}
+    monkeypatch.setattr(mail_server, "settings", Django61(default=outbox, smtp={**named, "OPTIONS": options}))
+    server, made = mail_server.of_settings(), mail_server.backend()
+    assert (server.setting, server.backend, server.host, server.port) == (
+        "MAILERS['smtp']",
+        WEIRS,
+        "mail.example",
+        2525,
+    )
+    assert isinstance(made, EmailBackend)
+    assert (made.host, made.port) == ("mail.example", 2525)
+    assert mail_server.names_outbox()
+    assert mail_server.outbox_fault() == ""
+    monkeypatch.setattr(mail_server, "settings", Django61(default=outbox, smtp={"BACKEND": IN_MEMORY}))
+    mailers["smtp"] = InMemory()
+    assert mail_server.backend() is mailers["smtp"]
+
+
+@for_each("options", [{}, {"relay": "nowhere"}, {"relay": "default"}])
+@pytest.mark.usefixtures("mailers")
+def test_an_outbox_that_names_no_mailer_is_refused(options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check says what to do, and no mailer sends to a host that nobody has named."""
+    monkeypatch.setattr(mail_server, "settings", Django61(default={"BACKEND": OUTBOX, "OPTIONS": options}))
+    with pytest.raises(ImproperlyConfigured, match="its option 'relay' names no mail server: add an entry to MAILERS"):
+        mail_server.backend()
+    (found,) = checks.outbox_is_not_its_own_relay()
+    assert found.id == "weir.E040"
+    assert found.msg == mail_server.outbox_fault()

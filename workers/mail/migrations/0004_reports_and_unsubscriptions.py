@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_mail", "0002_events")]
+    dependencies = [("weir_mail", "0003_any_email")]
 
     operations = [
         migrations.AddField(

@@ -48,6 +48,8 @@ def reason(error: BaseException) -> str:
 
 def verdict(error: BaseException) -> Verdict:
     """Return what a backend's error says about the e-mail that the backend was given."""
+    if isinstance(error, RelayRefuses):  # Weir's own: the backend is the outbox
+        return error
     text = reason(error)
     for cause in _chain(error):
         if found := _of_smtp(cause, text) or _of_names(cause, text) or _of_status(cause, text):

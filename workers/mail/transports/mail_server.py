@@ -5,20 +5,26 @@ them, and e-mails are sent through MAILERS["default"].
 
 If the settings name Django's SMTP backend, which is the default, Weir sends its e-mails through a subclass of that
 backend, which uses the same settings, and tells how far an attempt came. The project's own e-mails are sent as before.
+
+If they name the outbox (`django_mail`), in which Django's own messages are queued, that is not where Weir sends its
+e-mails: Weir uses the server of the EMAIL_* settings or, from MAILERS, the mailer in the option `relay` of the outbox.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.conf import settings
 from django.core import mail
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 ENTRY_S = 30.0  # the time-out of each step of connecting to a mail server, if the settings name none
 OF_EMAIL_SETTINGS, OF_MAILERS = "EMAIL_BACKEND", "MAILERS['default']"
 _DEFAULT = "default"
 _DJANGOS, _WEIRS = "django.core.mail.backends.smtp.EmailBackend", "weir.workers.mail.smtp.EmailBackend"
+_OUTBOX = frozenset({"weir.OutboxBackend", "weir.workers.mail.django_mail.backend.OutboxBackend"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +47,8 @@ class MailServer:
 def of_settings() -> MailServer:
     """Return the mail server that Django's settings name."""
     if (mailers := _mailers()) is not None:
-        return _of_mailer(mailers.get(_DEFAULT, {}))
+        alias = _alias(mailers)
+        return _of_mailer(alias, mailers.get(alias, {}))
     return MailServer(
         setting=OF_EMAIL_SETTINGS,
         backend=_own(settings.EMAIL_BACKEND),
@@ -60,22 +67,72 @@ def of_settings() -> MailServer:
 def backend(path: str = "") -> Any:  # noqa: ANN401  any mail backend
     """Return a new mail backend: the backend of the settings, or the one with this import path.
 
-    The latter is configured by the settings, if they name it. Raises any error of importing and making the backend.
+    The latter is configured by the settings, if they name it. Raises any error of importing and making the backend, and
+    ImproperlyConfigured if it would be the outbox, to which a mailer must not send what it has taken from it.
     """
+    if sentence := outbox_fault(path):
+        raise ImproperlyConfigured(sentence)
     if (mailers := _mailers()) is None:
         return mail.get_connection(path or of_settings().backend)
     django: Any = mail  # the type stubs are those of a Django without MAILERS
-    default = mailers.get(_DEFAULT, {})
-    if not path and _DEFAULT in mailers and default.get("BACKEND", _DJANGOS) == _DJANGOS:
-        return import_string(_WEIRS)(alias=_DEFAULT, **default.get("OPTIONS", {}))
+    named = _alias(mailers)
+    mailer = mailers.get(named, {})
+    if not path and named in mailers and mailer.get("BACKEND", _DJANGOS) == _DJANGOS:
+        return import_string(_WEIRS)(alias=named, **mailer.get("OPTIONS", {}))
     if not path:
-        return django.mailers[_DEFAULT]
+        return django.mailers[named]
     alias = next((alias for alias, mailer in mailers.items() if mailer.get("BACKEND", _DJANGOS) == path), None)
     return django.mailers[alias] if alias else import_string(path)(alias=path)
 
 
+def names_outbox() -> bool:
+    """Return whether Django's settings name the outbox itself, not a subclass of it. Imports no backend."""
+    if (mailers := _mailers()) is not None:
+        return any(mailer.get("BACKEND") in _OUTBOX for mailer in mailers.values())
+    return settings.EMAIL_BACKEND in _OUTBOX
+
+
+def outbox_fault(path: str = "") -> str:
+    """Return why a mailer cannot send through the backend of the settings, or the one with this import path.
+
+    An empty string if that is not the outbox.
+    """
+    if path:
+        return f"{path} is the outbox itself: name a mail server, such as smtp://HOST:25." if _is_outbox(path) else ""
+    if (mailers := _mailers()) is None:
+        return ""
+    alias = _alias(mailers)
+    if alias in mailers and not _is_outbox(mailers[alias].get("BACKEND", _DJANGOS)):
+        return ""
+    if not _is_outbox(mailers.get(_DEFAULT, {}).get("BACKEND", _DJANGOS)):
+        return ""
+    return (
+        f"{OF_MAILERS} is the outbox, and its option 'relay' names no mail server: add an entry to MAILERS for it, and "
+        "name that entry in the option."
+    )
+
+
+@cache
+def _is_outbox(path: str) -> bool:
+    """Return whether the backend is the outbox, or a subclass of it. A path that leads nowhere is not (weir.E011)."""
+    if path in _OUTBOX:
+        return True
+    try:
+        return bool(getattr(import_string(path), "is_outbox", False))
+    except Exception:  # noqa: BLE001  importing a module runs its code, which may raise anything
+        return False
+
+
+def _alias(mailers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the mailer through which Weir sends: the default one or, if that is the outbox, the one that it names."""
+    default = mailers.get(_DEFAULT, {})
+    if not _is_outbox(default.get("BACKEND", _DJANGOS)):
+        return _DEFAULT
+    return str((default.get("OPTIONS") or {}).get("relay", ""))
+
+
 def _own(path: str) -> str:
-    return _WEIRS if path == _DJANGOS else path
+    return _WEIRS if path == _DJANGOS or _is_outbox(path) else path
 
 
 def _mailers() -> Mapping[str, Mapping[str, Any]] | None:
@@ -86,12 +143,12 @@ def _mailers() -> Mapping[str, Mapping[str, Any]] | None:
     return found
 
 
-def _of_mailer(mailer: Mapping[str, Any]) -> MailServer:
+def _of_mailer(alias: str, mailer: Mapping[str, Any]) -> MailServer:
     said: Mapping[str, Any] = mailer.get("OPTIONS") or {}
     use_tls, use_ssl = bool(said.get("use_tls")), bool(said.get("use_ssl"))
     usual = 465 if use_ssl else 587 if use_tls else 25
     return MailServer(
-        setting=OF_MAILERS,
+        setting=f"MAILERS[{alias or _DEFAULT!r}]",
         backend=_own(mailer.get("BACKEND", _DJANGOS)),
         host=said.get("host") or "localhost",
         port=said.get("port") or usual,
