@@ -15,13 +15,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from weir.testing.effects import performed_effects
     from weir.testing.emails import sent_emails
     from weir.testing.fetches import CapturedFetches, captured_fetches
     from weir.testing.runner import Runner
     from weir.testing.servers import without_servers
     from weir.testing.throttling import throttled_hosts
 
-__all__ = ["CapturedFetches", "Runner", "captured_fetches", "sent_emails", "throttled_hosts", "without_servers"]
+__all__ = [
+    "CapturedFetches",
+    "Runner",
+    "captured_fetches",
+    "performed_effects",
+    "sent_emails",
+    "throttled_hosts",
+    "without_servers",
+]
 
 # These modules are imported when one of their names is first used: pytest loads the plugin before Django is set up, and
 # also in projects that do not use Weir.
@@ -29,6 +38,7 @@ _MODULES: Final = {
     "CapturedFetches": "fetches",
     "Runner": "runner",
     "captured_fetches": "fetches",
+    "performed_effects": "effects",
     "sent_emails": "emails",
     "throttled_hosts": "throttling",
     "without_servers": "servers",

@@ -13,7 +13,8 @@ from django.test import TestCase
 from weir.postgres import own_commits
 from weir.workers import publish, task_names
 
-_deliverers: list[Callable[[], None]] = []  # the last one is called when a mailer would be woken
+# By the task that would wake a mailer: the last one is called instead.
+_deliverers: dict[str, list[Callable[[], None]]] = {task_names.SEND_EMAILS: [], task_names.PERFORM_EFFECTS: []}
 
 
 def taken() -> AbstractContextManager[None]:
@@ -21,19 +22,28 @@ def taken() -> AbstractContextManager[None]:
     return publish.taken_by(_take)
 
 
-@contextmanager
-def emails_delivered_by(deliver: Callable[[], None]) -> Iterator[None]:
+def emails_delivered_by(deliver: Callable[[], None]) -> AbstractContextManager[None]:
     """Within the block, call `deliver` when a mailer would be woken."""
-    _deliverers.append(deliver)
+    return _called_for(task_names.SEND_EMAILS, deliver)
+
+
+def effects_performed_by(perform: Callable[[], None]) -> AbstractContextManager[None]:
+    """Within the block, call `perform` when a mailer would be told of an effect."""
+    return _called_for(task_names.PERFORM_EFFECTS, perform)
+
+
+@contextmanager
+def _called_for(task_name: str, deliver: Callable[[], None]) -> Iterator[None]:
+    _deliverers[task_name].append(deliver)
     try:
         yield
     finally:
-        _deliverers.remove(deliver)
+        _deliverers[task_name].remove(deliver)
 
 
 def _take(task_name: str, arguments: Sequence[object], options: Mapping[str, object]) -> None:
-    if task_name == task_names.SEND_EMAILS and _deliverers:
-        _deliverers[-1]()
+    if deliverers := _deliverers.get(task_name):
+        deliverers[-1]()
     elif task_name not in task_names.OF_WEIR:
         with _committed_at_its_end():
             publish.run_here(task_name, arguments, options, throw=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from django.core.mail import EmailMessage
 
     from weir.testing import CapturedFetches
+    from weir.workers.effects.models import Effect
 
 MARK = "weir_servers"
 
@@ -40,6 +41,13 @@ def captured_fetches(db: None) -> Iterator["CapturedFetches"]:  # noqa: ARG001  
     """Return the requested fetches: `captured_fetches.urls`, `captured_fetches.answer(url, 200, b"...")`."""
     with testing.captured_fetches() as fetches:
         yield fetches
+
+
+@pytest.fixture
+def performed_effects(db: None) -> Iterator[list["Effect"]]:  # noqa: ARG001  as above
+    """Return the effects that were performed: those that are due are, when a transaction commits."""
+    with testing.performed_effects() as effects:
+        yield effects
 
 
 @pytest.fixture

@@ -29,13 +29,13 @@ def sweep() -> None:
     LEDGER.end_silent()
 
 
-def perform_due(limit: int | None = None, *, at_most_s: float | None = None) -> list[Outcome]:
-    """Perform what is due in this thread, one after the other; return the outcomes that were recorded.
+def perform_due(limit: int | None = None, *, at_most_s: float | None = None) -> list[tuple[int, Outcome]]:
+    """Perform what is due in this thread, one after the other; return their ids and outcomes.
 
     For tests, and for a project without workers. After `limit` effects, or `at_most_s` seconds, the rest is left.
     """
     sweep()
-    done: list[Outcome] = []
+    done: list[tuple[int, Outcome]] = []
     give_up_at = None if at_most_s is None else time.monotonic() + at_most_s
     of = {kind.name: True for kind in kinds.registered()}
     while (limit is None or len(done) < limit) and (give_up_at is None or time.monotonic() < give_up_at):
@@ -43,5 +43,5 @@ def perform_due(limit: int | None = None, *, at_most_s: float | None = None) -> 
         if not claimed:
             break
         if outcome := perform(claimed[0]):
-            done.append(outcome)
+            done.append((claimed[0].pk, outcome))
     return done
