@@ -263,10 +263,10 @@ def _effects(seen: Overview) -> Iterator[PersonNeeded]:
     if numbers.unknown_effects:
         effects = f"{shown(numbers.unknown_effects)} effect{pluralize(numbers.unknown_effects)}"
         text = f"{effects} may have happened or not, the oldest for {span(numbers.oldest_unknown_effect_s or 0)}."
-        yield PersonNeeded(text, "manage.py effects list", EFFECTS, about="unknown")
+        yield PersonNeeded(text, "manage.py effects list", _alarm("WeirEffectsUnknown"))
     if (numbers.oldest_pending_effect_s or 0) > LATE_S:
         text = f"Effects wait to begin, the oldest for {span(numbers.oldest_pending_effect_s or 0)}."
-        yield PersonNeeded(text, "manage.py effects list --state pending", EFFECTS, about="pending")
+        yield PersonNeeded(text, "manage.py effects list --state pending", EFFECTS)
 
 
 def _failing(numbers: Numbers) -> PersonNeeded:
