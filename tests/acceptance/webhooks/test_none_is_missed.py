@@ -34,9 +34,9 @@ SITES = 4
 ADDRESS = "127.1.251.9"
 EVERY_S = 2.0 if IS_LONG else 0.05  # how often the file is read
 A_SECOND = 400 if IS_LONG else 20  # webhooks, and fetches of each site
-# So many may come at once. At 400/s, the kernel of a machine that is busy delivers late what was written in time, and
-# several together: of 100,205, 36 came within 2.5 ms, and none was more than five ahead.
-AT_ONCE = 20 if IS_LONG else 1
+# So many may come at once. At 400/s, the kernel delivers late, and together, what was written in time, if the machine is
+# busy: of 100,205, 36 came within 2.5 ms, and none was more than five ahead. Of 100,223 on a quiet one, it was one.
+AT_ONCE = 6 if IS_LONG else 1
 NAMED = "HOOK"
 KEY = "whsec_d2VpciB3ZWlyIHdlaXIgd2VpciB3ZWlyIHdlaXIhIQ=="
 
