@@ -59,9 +59,12 @@ def at(data: object, *path: str) -> object:
 
 
 def text(data: object, *path: str) -> str:
-    """Return the text at this place; an empty one for anything else."""
+    """Return the text at this place; an empty one for anything else.
+
+    JSON may have half of a surrogate pair, which no bytes can stand for. It is replaced.
+    """
     found = at(data, *path)
-    return found[:LONGEST] if isinstance(found, str) else ""
+    return found[:LONGEST].encode("utf-8", "replace").decode() if isinstance(found, str) else ""
 
 
 def moment(value: object) -> datetime | None:

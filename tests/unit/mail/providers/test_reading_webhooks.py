@@ -95,6 +95,9 @@ def hostile(provider: str) -> dict[str, ProviderRequest]:
     found = {
         "without a signature": ProviderRequest(request.body.replace(b'"signature"', b'"sign"'), {}),
         "another's signature": ProviderRequest(request.body.replace(b'"signature": "', b'"signature": "0'), others),
+        "half of a pair": ProviderRequest(
+            json.dumps({"signature": dict.fromkeys(("timestamp", "token", "signature"), "\ud800")}).encode(), {}
+        ),
         "letters that are no signature": ProviderRequest(b"{}", dict.fromkeys(request.headers, "Basic \xe4 v1,\xff,")),
         "of yesterday": provider_requests.event(
             provider, "failed", name=NAME, to=KIM, at=AT, signed_at=AT - timedelta(hours=26)
@@ -106,7 +109,7 @@ def hostile(provider: str) -> dict[str, ProviderRequest]:
     if provider != "mailgun":  # whose signature does not cover the event
         found["another body"] = ProviderRequest(request.body + b" ", request.headers)
     if provider == "postmark":  # a password has no time, and covers nothing
-        found = {name: found[name] for name in list(found)[:3]}
+        found = {name: found[name] for name in list(found)[:4]}
     return found
 
 
