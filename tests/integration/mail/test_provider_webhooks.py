@@ -1,5 +1,6 @@
 """What providers report by webhooks ends where delivery reports end; what nobody has signed changes nothing."""
 
+import json
 import random
 from collections.abc import Iterator
 from datetime import timedelta
@@ -201,6 +202,27 @@ def test_what_a_receiver_could_not_handle_comes_again() -> None:
     assert end_of(email)[:2] == (EmailState.SENT, False)
     assert told("resend", "failed", email) == 200
     assert end_of(email)[:2] == (EmailState.BOUNCED, True)
+
+
+def test_one_event_that_a_receiver_cannot_handle_stops_no_other_of_its_request() -> None:
+    """SendGrid sends them again together, for a day."""
+    first, second = came_to(EmailState.SENT, provider_id=""), came_to(EmailState.SENT)
+
+    def fail(email: Email, **_arguments: Any) -> None:
+        if email == first:
+            raise RuntimeError("a receiver's mistake")
+
+    now, events = timezone.now(), []
+    for email in (first, second):
+        of_one = provider_requests.event("sendgrid", "failed", name=email.message_id, to=email.recipient, at=now)
+        events += json.loads(of_one.body)
+    email_bounced.connect(fail)
+    try:
+        with pytest.raises(RuntimeError):  # Django answers 500
+            post("sendgrid", provider_requests.signed("sendgrid", json.dumps(events).encode(), now))
+    finally:
+        email_bounced.disconnect(fail)
+    assert (end_of(first)[0], end_of(second)[0]) == (EmailState.SENT, EmailState.BOUNCED)
 
 
 @pytest.fixture

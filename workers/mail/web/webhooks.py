@@ -2,8 +2,9 @@
 
 1. The body is read, up to MOST_BYTES. 2. The signature is checked, by the keys in the provider's secret; without one
 that counts, the answer is 401, and nothing was written. 3. Each event goes the way of a delivery report
-(`bounces.handling`), in a transaction of its own. 4. The answer is 200 with the numbers of events, or 503 if one came
-too soon: the provider sends the whole request again, and events that were handled before change nothing then.
+(`bounces.handling`), in a transaction of its own. 4. The answer is 200 with the numbers of events; 503 if one came too
+soon, or 500 if a receiver has raised an error, after the others were handled: the provider sends the whole request
+again, and events that were handled before change nothing then.
 
 A process that is killed anywhere gives no answer, and the provider sends the request again, too.
 """
@@ -14,6 +15,7 @@ from threading import Lock
 from typing import Final
 
 from django.contrib.auth.decorators import login_not_required
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -90,14 +92,28 @@ def receive(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _handled(provider: Provider, events: ProviderEvents) -> HttpResponse:
-    counted = Counter({"ignored": events.ignored})
-    for report in events.reports:
-        counted[_handle(provider, report)] += 1
+    counted, errors = _each_handled(provider, events)
     if counted["bounced"] or counted["complained"]:
         log.info("provider_webhook", provider=provider.title, **counted)
+    if errors:
+        raise errors[0]
     if counted[TOO_SOON]:
         return _answer(503, error="An e-mail is still being sent: send it again.")
     return _answer(200, **{said: number for said, number in counted.items() if number})
+
+
+def _each_handled(provider: Provider, events: ProviderEvents) -> tuple[Counter[str], list[Exception]]:
+    """Handle all events, even if one raises an error: or else those behind it would never be handled."""
+    counted, errors = Counter({"ignored": events.ignored}), list[Exception]()
+    for report in events.reports:
+        try:
+            counted[_handle(provider, report)] += 1
+        except (OperationalError, InterfaceError):  # PostgreSQL is away, for the other events as well
+            raise
+        except Exception as error:
+            log.warning("provider_event_not_handled", provider=provider.title, exc_info=error)
+            errors.append(error)
+    return counted, errors
 
 
 def _handle(provider: Provider, report: BounceReport) -> str:
