@@ -92,6 +92,13 @@ def test_a_get_shows_a_button_that_does_it(client: Client) -> None:
     assert Unsubscription.objects.count() == 1
 
 
+@for_each("kind", ["", "text/plain", "application/x-www-form-urlencoded; charset=ISO-8859-1"])
+def test_a_click_counts_whatever_the_mail_program_says_of_its_body(client: Client, kind: str) -> None:
+    for body, status in ((b"List-Unsubscribe=Two-Click", 400), (b"List-Unsubscribe=One-Click\r\n", 200)):
+        assert client.generic("POST", link(), body, content_type=kind).status_code == status
+    assert Unsubscription.objects.count() == 1
+
+
 @for_each(
     ("change", "body", "status"),
     [

@@ -8,7 +8,7 @@ with a button.
 from typing import Final
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 from django.views.decorators.csrf import csrf_exempt
@@ -33,7 +33,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
         raise Http404 from None
     if request.method != "POST":
         return _page(request, subscription.kind, is_done=False)
-    if _is_long(request.headers.get("Content-Length", "0")) or request.POST.get(FIELD) != VALUE:
+    if _is_long(request.headers.get("Content-Length", "0")) or not _is_one_click(request):
         return HttpResponse(f"Send the field {FIELD}={VALUE}.\n", status=400, content_type="text/plain")
     suppression.unsubscribe(subscription.address_hash, subscription.kind)
     return _page(request, subscription.kind, is_done=True)
@@ -42,6 +42,12 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
 def _is_long(length: str) -> bool:
     """Return whether a body of this length is not even read. Of one in chunks, Django reads what its settings allow."""
     return not length.isdecimal() or len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES
+
+
+def _is_one_click(request: HttpRequest) -> bool:
+    """Return whether the body has the field. Some clients do not say that it is a form, or name an odd charset."""
+    form = request.POST if request.content_type == "multipart/form-data" else QueryDict(request.body)
+    return form.get(FIELD, "").strip() == VALUE
 
 
 def _page(request: HttpRequest, kind: str, *, is_done: bool) -> HttpResponse:
