@@ -1,17 +1,20 @@
 """The threads of a process: a call that hangs stops no other kind, and its lease is renewed."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from uuid import UUID
 
 import pytest
 from django.db import connection
 from pytest_django import Settings
 
+from tests.cases import for_each
 from tests.waiting import wait_for
 from weir.workers.effects import kinds, queueing
 from weir.workers.effects.models import Effect
 from weir.workers.effects.performing.attempts import EffectAttempt
 from weir.workers.effects.performing.crew import Crew
+from weir.workers.effects.performing.leases import LEDGER
 
 pytestmark = pytest.mark.django_db(transaction=True, available_apps=["weir.workers.effects"])
 GO_ON = threading.Event()
@@ -61,6 +64,48 @@ def test_a_kind_that_hangs_stops_no_other_and_no_more_of_it_is_begun_than_it_say
 
 def test_the_lease_of_a_call_that_takes_long_is_renewed(crew: Crew, settings: Settings) -> None:
     settings.WEIR_EFFECT_UNKNOWN_AFTER = settings.WEIR_EFFECT_LEASE = 2.0
+    queueing.once("test.hangs", "1")
+    crew.take_up()
+    wait_for(lambda: states("test.hangs") == ["begun"], 10, "it to begin")
+    later = Effect.objects.filter(claimed_until__gt=Effect.objects.get().claimed_until)
+    wait_for(later.exists, 10, "its lease to be renewed")
+
+
+@for_each("name", ["weir: test.quick", "weir: leases of effects"])
+def test_a_host_without_threads_delays_effects_and_holds_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What was claimed is given back, and the kind has all its threads afterwards."""
+    start, failures = threading.Thread.start, [RuntimeError("can't start new thread")]
+
+    def started(thread: threading.Thread) -> None:
+        if thread.name == name and failures:
+            raise failures.pop()
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", started)
+    waiting = [queueing.once("test.quick", f"{name}, {number}").pk for number in range(3)]
+    crew = Crew()  # without threads that renew
+    with pytest.raises(RuntimeError):
+        crew.take_up()
+    assert set(Effect.objects.filter(pk__in=waiting).values_list("state", flat=True)) == {"pending"}
+    assert crew.wait(10)
+    crew.take_up()
+    wait_for(lambda: Effect.objects.filter(pk__in=waiting, state="done").count() == len(waiting), 10, "all of them")
+    crew.close()
+
+
+def test_leases_are_renewed_after_an_error_of_any_kind(
+    crew: Crew, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them, another process would ask, and do it again."""
+    settings.WEIR_EFFECT_UNKNOWN_AFTER = settings.WEIR_EFFECT_LEASE = 2.0
+    renew, failures = LEDGER.renew, [RuntimeError("can't start new thread")]
+
+    def renewed(tokens: Collection[UUID]) -> None:
+        if failures:
+            raise failures.pop()
+        renew(tokens)
+
+    monkeypatch.setattr(LEDGER, "renew", renewed)
     queueing.once("test.hangs", "1")
     crew.take_up()
     wait_for(lambda: states("test.hangs") == ["begun"], 10, "it to begin")

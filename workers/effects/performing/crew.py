@@ -15,7 +15,7 @@ process ends. So a call must set time-outs itself.
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -50,8 +50,12 @@ class Crew:
         while room := self._room():
             limit = min(room.values())  # so no kind gets more than it has room for
             claimed = self._claim(limit, dict.fromkeys(room, True))
-            for effect in claimed:
-                self._start(effect)
+            for number, effect in enumerate(claimed):
+                try:
+                    self._start(effect)
+                except BaseException:
+                    self._give_back(claimed[number:])
+                    raise
             taken += len(claimed)
             if len(claimed) < limit:
                 break
@@ -85,13 +89,39 @@ class Crew:
         return claimed
 
     def _start(self, effect: Effect) -> None:
+        """Leave the effect to a thread. Raises an error, and has changed nothing, if the host has no more threads."""
         with self._changed:
             self._at_work[effect.kind] += 1
             is_first = not self._is_renewing
             self._is_renewing = True
-        if is_first:
+        try:
+            if is_first:
+                self._start_renewing()
+            threading.Thread(target=self._serve, args=[effect], name=f"weir: {effect.kind}", daemon=True).start()
+        except BaseException:
+            self._leave(effect.kind)
+            raise
+
+    def _start_renewing(self) -> None:
+        try:
             threading.Thread(target=self._renew, name="weir: leases of effects", daemon=True).start()
-        threading.Thread(target=self._serve, args=[effect], name=f"weir: {effect.kind}", daemon=True).start()
+        except BaseException:
+            with self._changed:
+                self._is_renewing = False
+            raise
+
+    def _leave(self, kind: str) -> None:
+        """Note that a thread of this kind is not busy any more."""
+        with self._changed:
+            self._at_work[kind] -= 1
+            self._at_work += Counter()  # without those at zero
+            self._changed.notify_all()
+
+    def _give_back(self, claimed: Sequence[Effect]) -> None:
+        """Make effects pending again for which there is no thread."""
+        with self._changed:
+            tokens = {self._held.pop(effect.pk) for effect in claimed}
+        LEDGER.give_back(tokens, [effect.pk for effect in claimed])
 
     def _serve(self, effect: Effect) -> None:
         """Perform the effect, and those of its kind that are due after it."""
@@ -104,12 +134,9 @@ class Crew:
         except (DatabaseError, InterfaceError) as error:  # PostgreSQL is away for long: the leases end
             log.warning("effects_not_written", error=str(error))
         finally:
-            with self._changed:
-                if following:
-                    self._held.pop(following.pk, None)
-                self._at_work[effect.kind] -= 1
-                self._at_work += Counter()  # without those at zero
-                self._changed.notify_all()
+            if following:
+                self._let_go(following)
+            self._leave(effect.kind)
             connections.close_all()  # this thread's connections
 
     def _next(self, kind: str) -> Effect | None:
@@ -134,8 +161,8 @@ class Crew:
                 tokens = set(self._held.values())
             try:
                 LEDGER.renew(tokens)
-            except (DatabaseError, InterfaceError) as error:
-                log.warning("effects_not_renewed", error=str(error))
+            except Exception as error:  # noqa: BLE001  whatever it is: without a lease, an effect may happen twice
+                log.warning("effects_not_renewed", error=f"{type(error).__name__}: {error}")
                 connections.close_all()
                 due_at = time.monotonic() + 1.0
         connections.close_all()
