@@ -13,6 +13,7 @@ one function, which does the effect once:
 `once("stripe.refund", "17", context={"charge": "ch_1"})` queues one effect of this kind.
 """
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -79,7 +80,8 @@ def register(
     What cannot be settled is `unknown`, and waits for an operator. `expires_after` says for how long an effect of this
     kind may begin, unless `once` gets `expires_at`. Each process does up to `at_once` effects of the kind at a time.
 
-    Raises ValueError if the name is bad, or taken, or if a time is not above 0, or `at_once` not from 1 to 100.
+    Raises ValueError if the name is bad, or taken, if a time is not above 0, or `at_once` not from 1 to 100, or if a
+    function is `async`.
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(
@@ -96,6 +98,8 @@ def register(
         raise ValueError(f"at_once of {name} must be from 1 to {MOST_AT_ONCE}, but is {at_once!r}.")
 
     def add(call: _Registered) -> _Registered:
+        if any(inspect.iscoroutinefunction(each) for each in (call, probe)):
+            raise ValueError(f"The functions of {name} run in a thread, so they must be `def`, not `async def`.")
         if name in _kinds:
             raise ValueError(f"There are two kinds of effect {name!r}: {_kinds[name].call!r} and {call!r}.")
         _kinds[name] = EffectKind(

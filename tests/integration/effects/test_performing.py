@@ -1,6 +1,7 @@
 """What a call says, and what becomes of the effect; judged by the payment API's own book."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,7 +19,7 @@ from weir.workers.effects.answers import Done, NotDone
 from weir.workers.effects.kinds import UnknownEffectKind
 from weir.workers.effects.models import Effect
 from weir.workers.effects.performing import runner
-from weir.workers.effects.performing.attempts import EffectAttempt, perform
+from weir.workers.effects.performing.attempts import LONGEST_WAIT_S, EffectAttempt, perform
 from weir.workers.effects.performing.leases import LEDGER
 from weir.workers.ledger.claiming import ClaimLost
 
@@ -97,6 +98,7 @@ def test_a_kind_that_no_app_registers_is_refused() -> None:
         ({"id": "re_1"}, True, "done", "It returned."),
         (Done({"id": "re_1"}, reference="re_1"), True, "done", "It returned."),
         (object(), True, "done", "its result is not kept"),
+        (Done(reference=4711), True, "done", "It returned."),  # type: ignore[arg-type]  some APIs have numbers
         (NotDone("declined", retry=False), True, "failed", "declined"),
         (NotDone("busy", retry=True), True, "pending", "busy"),
         (NotDone("bad", retry=False), False, "failed", "bad"),
@@ -110,6 +112,24 @@ def test_what_a_call_says_decides(said: object, begins: bool, state: str, reply:
     effect = attempted(said, begins=begins)
     assert (effect.state, effect.attempts) == (state, 1)
     assert reply in effect.last_reply
+
+
+@for_each("after_s", ["120", None, "Tue, 1 Dec 2026 08:00:00 GMT", -1, 1e400, float("nan"), 1_764_525_600_000])
+def test_any_time_that_the_other_side_gives_for_the_next_attempt_is_bounded(after_s: Any) -> None:
+    """Headers have seconds, dates, or milliseconds since 1970: of a time after the year 9999, no row could be read."""
+    effect = attempted(NotDone("busy", retry=True, retry_after_s=after_s))
+    assert (effect.state, effect.attempts) == ("pending", 1)
+    assert effect.next_attempt_at - timezone.now() < timedelta(seconds=LONGEST_WAIT_S)
+    if after_s == "120":
+        assert effect.next_attempt_at - timezone.now() > timedelta(seconds=110)
+
+
+def test_a_function_that_would_never_run_is_refused() -> None:
+    async def later(_attempt: EffectAttempt) -> None:
+        """Do something."""
+
+    with pytest.raises(ValueError, match="not `async def`"):
+        kinds.register("test.later")(later)
 
 
 def test_a_result_is_kept_with_the_name_that_the_other_side_gave() -> None:

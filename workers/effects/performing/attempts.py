@@ -3,6 +3,7 @@
 import random
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from django.utils import timezone
 
@@ -18,6 +19,8 @@ from weir.workers.ledger import outcomes, queueing
 from weir.workers.ledger.claiming import ClaimLost
 from weir.workers.ledger.outcomes import LONGEST_ASKING_S, Failure, History, Outcome
 from weir.workers.tracing import correlation, spans
+
+LONGEST_WAIT_S: Final = 30 * 86_400.0
 
 log = get_logger(__name__)
 
@@ -134,8 +137,17 @@ def _not_done(error: NotDone, phase: Phase, *, of_all: bool = False) -> Failure:
         phase=phase,
         is_permanent=not error.retry,
         of_all=of_all or error.of_all_attempts,
-        at_least_s=error.retry_after_s,
+        at_least_s=_wait_s(error.retry_after_s),
     )
+
+
+def _wait_s(said: float) -> float:
+    """Return the seconds to wait, up to LONGEST_WAIT_S; 0 for what is no number. Calls take them from headers."""
+    try:
+        seconds = float(said)
+    except (TypeError, ValueError):
+        return 0.0
+    return min(seconds, LONGEST_WAIT_S) if seconds > 0 else 0.0  # not a number is not above 0
 
 
 def _before(effect: Effect, kind: EffectKind) -> History:
@@ -162,7 +174,7 @@ def _done(answer: object) -> Outcome:
         state=EffectState.DONE.value,
         last_reply=said,
         attempts=1,
-        reference=done.reference,
+        reference=str(done.reference or ""),  # many APIs have numbers
         own={"result": None if done.result is None else result},
     )
 
