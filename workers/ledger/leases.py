@@ -230,9 +230,9 @@ class Ledger(Generic[Row]):
         parameters = {"token": token, "rows": list(waits_s), "seconds": list(waits_s.values())}
         return patiently(lambda: len(self._put_off(**parameters)), self.events.not_written)
 
-    def take_back_abandoned(self) -> int:
-        """Make the effects that dead workers had claimed, and not begun, pending again; return how many."""
-        marks = {"state": rows.PENDING, "claim_token": None, "claimed_until": None}
+    def take_back_abandoned(self, **marks: object) -> int:
+        """Make the effects pending, with `marks`, that dead workers had claimed, and not begun; return how many."""
+        marks |= {"state": rows.PENDING, "claim_token": None, "claimed_until": None}
         return len(claims.claim(self._rows.abandoned(), SWEPT_AT_ONCE, **marks))
 
     def end_silent(self) -> int:

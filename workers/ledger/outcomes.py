@@ -71,6 +71,12 @@ def asked_in_vain(reason: str, retry_in_s: float = LONGEST_ASKING_S) -> Outcome:
     )
 
 
+def given_up(reason: str, attempts: int) -> Outcome:
+    """Return the outcome of an effect that no attempt has begun, and for which no attempt is left."""
+    said = f"Given up after {attempts} attempts: {reason}"
+    return Outcome(state=rows.FAILED, phase=rows.NOT_BEGUN, last_reply=said, attempts=0)
+
+
 def stays_unknown(reason: str) -> Outcome:
     """Return the outcome of an effect that may have happened, if the other side can no longer be asked."""
     return Outcome(state=rows.UNKNOWN, phase=rows.BEGUN, last_reply=reason, attempts=0, is_settled=False)

@@ -98,7 +98,7 @@ def test_a_kind_that_no_app_registers_is_refused() -> None:
         ({"id": "re_1"}, True, "done", "It returned."),
         (Done({"id": "re_1"}, reference="re_1"), True, "done", "It returned."),
         (object(), True, "done", "its result is not kept"),
-        (Done(reference=4711), True, "done", "It returned."),  # type: ignore[arg-type]  some APIs have numbers
+        (Done(reference=4711), True, "done", "It returned."),  # type: ignore[arg-type]
         (NotDone("declined", retry=False), True, "failed", "declined"),
         (NotDone("busy", retry=True), True, "pending", "busy"),
         (NotDone("bad", retry=False), False, "failed", "bad"),
@@ -195,6 +195,21 @@ def test_what_a_dead_worker_had_begun_is_asked_about_or_unknown(api: PaymentApi,
     runner.sweep()
     assert performed(effect, times=2).state == state
     assert api.refunds()[effect.key] == (state == "done")
+
+
+def test_what_kills_its_worker_before_begin_fails_in_the_end(api: PaymentApi, settings: Settings) -> None:
+    """Or else it would kill one worker after the other, and what these do beside it would be unknown."""
+    settings.WEIR_EFFECT_MAX_ATTEMPTS = 3
+    effect = queue(BLIND, api.port)
+    for number in (1, 2, 3):
+        assert LEDGER.claim(1, uuid4(), {BLIND: True})
+        Effect.objects.filter(pk=effect.pk).update(claimed_until=Now())
+        runner.sweep()
+        effect.refresh_from_db()
+        assert (effect.state, effect.attempts) == ("pending", number)
+    assert performed(effect).state == "failed"
+    assert effect.last_reply == "Given up after 3 attempts: The worker that had claimed it died before it began it."
+    assert api.refunds()[effect.key] == 0
 
 
 @for_each(("kind", "state"), [(KEYED, "unknown"), (PROBED, "done")])

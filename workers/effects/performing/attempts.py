@@ -82,6 +82,8 @@ def perform(effect: Effect) -> Outcome | None:
 def _outcome(effect: Effect, kind: EffectKind) -> Outcome:
     if effect.ask_until is None:
         LEDGER.refuse_expired(effect)
+        if effect.attempts >= settings.WEIR_EFFECT_MAX_ATTEMPTS:  # the last ones ended with their processes
+            return outcomes.given_up(effect.last_reply, effect.attempts)
         return _attempted(effect, kind)
     if kind.probe:
         return _asked(effect, kind)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from django.db.models import F
+
 from weir.conf import settings
 from weir.workers.effects import kinds
 from weir.workers.effects.kinds import EffectKind
@@ -28,6 +30,11 @@ class EffectLedger(Ledger[Effect]):
     def lease_begun(self) -> timedelta:
         """Return for how long an effect is in flight without a word of its process: a call may take long."""
         return self.silent_after()
+
+    def take_back_abandoned(self, **marks: object) -> int:
+        """Also count an attempt: each claimed effect is called, and the call may be what has killed its process."""
+        died = "The worker that had claimed it died before it began it."
+        return super().take_back_abandoned(attempts=F("attempts") + 1, last_reply=died, **marks)
 
     def probed(self) -> Sequence[str]:
         return [kind.name for kind in kinds.registered() if kind.probe]
