@@ -1,11 +1,9 @@
 """Records what people say about an effect, and changes the effect accordingly."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from uuid import uuid4
 
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from weir.workers.effects import kinds, queueing
 from weir.workers.effects.models import Act, Effect, EffectResolution
@@ -52,16 +50,16 @@ class _Effects(Resolver[Effect, Act]):
     def apply(self, row: Effect, act: Act, why: str, **_own: object) -> None:  # noqa: ARG002  it is kept elsewhere
         if act == Act.DONE:
             row.done_at = row.begun_at
-            self.settle(row, EffectState.DONE)
+            self.end_claim(row, EffectState.DONE)
         elif act == Act.AGAIN:
-            if row.state != EffectState.UNKNOWN:  # else the other side may still know what it did under the old key
+            if not _may_have_happened(row):  # else the other side may still know what it did under the old key
                 row.idempotency_key = uuid4()
             self.repeat(row, may_be_late=True)
         elif act == Act.ASK:
-            self.settle(row, EffectState.PENDING)
-            row.next_attempt_at, row.ask_until = Now(), timezone.now() + _probe_for(row.kind)
+            self.end_claim(row, EffectState.PENDING)
+            row.next_attempt_at, row.ask_until = Now(), Now() + kinds.get(row.kind).probe_for
         else:
-            self.settle(row, EffectState.FAILED if act == Act.GIVE_UP else EffectState.CANCELLED)
+            self.end_claim(row, EffectState.FAILED if act == Act.GIVE_UP else EffectState.CANCELLED)
 
     def write_down(self, row: Effect, act: Act, who: str, why: str, **_own: object) -> None:
         EffectResolution.objects.create(
@@ -76,8 +74,10 @@ class _Effects(Resolver[Effect, Act]):
         )
 
 
-def _probe_for(kind: str) -> timedelta:
-    return kinds.get(kind).probe_for
+def _may_have_happened(effect: Effect) -> bool:
+    """Return whether the effect is unknown, or was given up as such; its last resolution is the one being made."""
+    before = effect.resolutions.order_by("-pk").values_list("act", flat=True)[1:2]
+    return effect.state == EffectState.UNKNOWN or (effect.state == EffectState.FAILED and Act.GIVE_UP in before)
 
 
 _EFFECTS = _Effects(Effect, NAMES)
@@ -88,9 +88,9 @@ def resolve(effect_id: int, act: Act, who: str, why: str) -> Effect:
     """Act on what a person found out about an effect; record who did what, and why, in the same transaction.
 
     - DONE: an unknown effect becomes `done`.
-    - AGAIN: an effect that ended is `pending` again, with all attempts ahead of it. If it was unknown, it may happen
-      twice: the person accepts that risk. It does not expire any more. If it had certainly not happened, it has a new
-      idempotency key, because the other side may answer the old one as before.
+    - AGAIN: an effect that ended is `pending` again, with all attempts ahead of it. If it was unknown, or was given up,
+      it may happen twice: the person accepts that risk, and it keeps its idempotency key. If it had certainly not
+      happened, it has a new one, because the other side may answer the old one as before. It does not expire any more.
     - ASK: the probe of an unknown effect is asked again.
     - GIVE_UP: an unknown effect becomes `failed`. It is not tried again, and nobody knows whether it happened.
     - CANCEL: an effect that no worker has begun becomes `cancelled`.

@@ -34,7 +34,7 @@ class Resolver(Generic[Row, Act]):
         raise NotImplementedError
 
     def apply(self, row: Row, act: Act, why: str, **own: Any) -> None:
-        """Change the row, by `settle` and `repeat`; whoever called `resolve` saves it."""
+        """Change the row, by `end_claim` and `repeat`; whoever called `resolve` saves it."""
         raise NotImplementedError
 
     def wake(self) -> None:
@@ -78,7 +78,7 @@ class Resolver(Generic[Row, Act]):
             )
         return ""
 
-    def settle(self, row: Row, state: str) -> None:
+    def end_claim(self, row: Row, state: str) -> None:
         """Put the row into this state, and end its claim: a late answer of its worker does not count any more."""
         row.state = state
         row.ended_at = None if state == rows.PENDING else Now()
@@ -98,4 +98,4 @@ class Resolver(Generic[Row, Act]):
             row.expires_at = None
         row.attempts = 0
         setattr(row, self._names.done_at, None)
-        self.settle(row, rows.PENDING)
+        self.end_claim(row, rows.PENDING)

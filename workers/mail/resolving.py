@@ -78,7 +78,7 @@ class _Emails(Resolver[Email, Act]):
     ) -> None:
         if act in (Act.ARRIVED, Act.BOUNCED):
             row.sent_at = row.sent_at or row.sending_since
-            self.settle(row, EmailState.SENT if act == Act.ARRIVED else EmailState.BOUNCED)
+            self.end_claim(row, EmailState.SENT if act == Act.ARRIVED else EmailState.BOUNCED)
             if act == Act.BOUNCED:
                 row.last_reply = why
         elif act in (Act.RESEND, Act.CORRECT):
@@ -86,7 +86,7 @@ class _Emails(Resolver[Email, Act]):
                 _render_anew(row, to)
             self.repeat(row, may_be_late=may_be_late)
         else:
-            self.settle(row, EmailState.FAILED if act == Act.GIVE_UP else EmailState.CANCELLED)
+            self.end_claim(row, EmailState.FAILED if act == Act.GIVE_UP else EmailState.CANCELLED)
 
     def write_down(self, row: Email, act: Act, who: str, why: str, *, to: str | None = None, **_own: object) -> None:
         """Store the resolution, with what was known of the e-mail until now.

@@ -77,11 +77,16 @@ def test_a_person_decides_about_what_is_unknown(
 
 
 def test_an_unknown_one_that_is_done_again_keeps_its_key_and_a_failed_one_gets_another(api: PaymentApi) -> None:
-    """An API that still has the key answers as before: nothing happens twice. It would also repeat a refusal."""
-    effect = unknown(api)
-    resolving.resolve(effect.pk, Act.AGAIN, "ada", "Nobody has it.")
-    runner.perform_due()
-    assert (api.refunds()[effect.key], Effect.objects.get(pk=effect.pk).state) == (1, "done")
+    """An API that still has the key answers as before: nothing happens twice. It would also repeat a refusal.
+
+    One that was given up may have happened, too.
+    """
+    for acts in ([Act.AGAIN], [Act.GIVE_UP, Act.AGAIN]):
+        effect = unknown(api)
+        for act in acts:
+            resolving.resolve(effect.pk, act, "ada", "Nobody has it.")
+        runner.perform_due()
+        assert (api.refunds()[effect.key], Effect.objects.get(pk=effect.pk).state) == (1, "done")
     declined = queue(BLIND, api.port, "decline")
     runner.perform_due()
     again = resolving.resolve(declined.pk, Act.AGAIN, "ada", "The card works now.")
