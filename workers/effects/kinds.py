@@ -66,11 +66,11 @@ def register(
     """Register a function as a kind of effect.
 
     The function is called with an EffectAttempt, and with the effect's context as keyword arguments. It must call
-    `attempt.begin()` right before the first byte that may cause the effect. What it returns is the result (JSON), or a
-    Done. If it raises an error before `begin`, or NotDone, nothing has happened. Any other error after `begin`, or the
-    death of the process, leaves the outcome unknown, until it is settled in one of two ways:
+    `attempt.begin()` right before the first byte that may cause the effect. It returns the result (JSON), or an
+    EffectDone. If it raises an error before `begin`, or NotDone, nothing has happened. Any other error after `begin`,
+    or the death of the process, leaves the outcome unknown, until it is settled in one of two ways:
 
-    - `probe` is called with the Effect, only reads, and asks the other side what became of it. It returns Done,
+    - `probe` is called with the Effect, only reads, and asks the other side what became of it. It returns EffectDone,
       NotDone, or None if that cannot be told yet. It is asked for the first time `settles_after` the attempt, when no
       request of it can be in flight any more, and again, for `probe_for` from the attempt on. A probe that raises an
       error is asked again, too.

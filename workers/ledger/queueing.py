@@ -34,7 +34,7 @@ def times(
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(str(error)) from error
     if due_at and ends_at and ends_at <= due_at:
-        raise ValueError(f"expires_at must be after not_before, or it is never sent: {ends_at} and {due_at}.")
+        raise ValueError(f"expires_at must be after not_before, or it never begins: {ends_at} and {due_at}.")
     return due_at, ends_at
 
 

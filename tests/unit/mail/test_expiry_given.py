@@ -55,7 +55,7 @@ LATEST = datetime.max.replace(tzinfo=UTC)
         ({"expires_at": timedelta(minutes=15)}, "expires_at must be an aware datetime, not"),
         ({"expires_at": "2100-01-01"}, "expires_at must be an aware datetime, not"),
         ({"expires_at": NOW + HOUR, "not_before": NOW + 2 * HOUR}, "must be after not_before"),
-        ({"expires_at": THEN, "not_before": THEN}, "never sent"),
+        ({"expires_at": THEN, "not_before": THEN}, "never begins"),
         ({"not_before": LATEST}, "out of range"),  # its kind adds a quarter of an hour
     ],
 )

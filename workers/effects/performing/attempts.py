@@ -198,7 +198,7 @@ def _asked(effect: Effect, kind: EffectKind) -> Outcome:
     if isinstance(answer, NotDone):
         return outcomes.of_failure(_not_done(answer, Phase.BEGUN, of_all=True), _before(effect, kind))
     if answer is not None:
-        said = f"The probe of {kind.name} must return Done, NotDone or None, but returned {answer!r}."
+        said = f"The probe of {kind.name} must return EffectDone, NotDone or None, but returned {answer!r}."
     if not LEDGER.may_be_asked_about(effect):
         return outcomes.stays_unknown(f"{said} It is not asked any more.")
     return outcomes.asked_in_vain(said, _next_question_s(effect, kind))

@@ -3,7 +3,7 @@
 -- kinds of one priority, those of the kind whose first effect has waited longest.
 --
 -- queues: each kind and priority that has waiting effects, with the time of the first of them; one index lookup each
--- open:   the queues whose first e-mail is due, if their kind is the caller's. The longest pattern that matches a
+-- open:   the queues whose first effect is due, if their kind is the caller's. The longest pattern that matches a
 --         kind says whether it is: `starts` are the patterns, `are_open` says whether a kind may continue after its
 --         pattern (as in `kind_routes.of_kind`), `are_ours` whether the pattern is the caller's
 -- picked: the first effects of the open queues. A queue is read, and its rows are locked, only if the queues before it
