@@ -46,15 +46,13 @@ class Mail(SettingsGroup):
     )
     WEIR_MAIL_RELAYS: Annotated[RelayURLs, Shown("what `EMAIL_*` or `MAILERS` name")] = Field(
         default=(),
-        description="The relays, separated by commas or blanks: `smtp://USER:PASSWORD@HOST:25`, "
-        "`smtp+starttls://HOST:587`, `smtps://HOST:465`, `resend://KEY@api.resend.com`, "
-        "`django://dotted.path.EmailBackend`. The second takes what the first has certainly not accepted "
-        "([how to](../how-to/send-through-a-provider.md)).",
+        description="The relays, separated by commas or blanks, such as `smtp+starttls://USER:PASSWORD@HOST:587, "
+        "resend://KEY@api.resend.com` ([how to](../how-to/send-through-a-provider.md)).",
     )
     WEIR_MAIL_ROUTES: Annotated[Routes, Shown("each kind by all relays")] = Field(
         default={},
-        description="The relays of each kind: `newsletter.*=bulk; *=main, bulk`. A relay's name stands before its "
-        "URL, `bulk=smtp://HOST:25` ([how to](../how-to/send-through-a-provider.md#a-relay-for-some-kinds)).",
+        description="The relays of each kind: `newsletter.*=bulk; *=main, bulk` "
+        "([how to](../how-to/send-through-a-provider.md#a-relay-for-some-kinds)).",
     )
     WEIR_MAIL_RATE: Rate = Field(
         default="",

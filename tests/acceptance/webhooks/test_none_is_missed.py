@@ -34,8 +34,8 @@ SITES = 4
 ADDRESS = "127.1.251.9"
 EVERY_S = 2.0 if IS_LONG else 0.05  # how often the file is read
 A_SECOND = 400 if IS_LONG else 20  # webhooks, and fetches of each site
-# So many may come at once. At 400/s, the kernel delivers late, and together, what was written in time, if the machine is
-# busy: of 100,205, 36 came within 2.5 ms, and none was more than five ahead. Of 100,223 on a quiet one, it was one.
+# So many may come at once. At 400/s, the kernel of a busy machine delivers late, and together, what was written in time:
+# of 100,205, 36 came within 2.5 ms, and none was more than five ahead. On a quiet machine it was one of 100,223.
 AT_ONCE = 6 if IS_LONG else 1
 NAMED = "HOOK"
 KEY = "whsec_d2VpciB3ZWlyIHdlaXIgd2VpciB3ZWlyIHdlaXIhIQ=="

@@ -20,11 +20,14 @@ LISTED_BECAUSE = "Its owner was forgotten."
 
 
 class Forgotten(NamedTuple):
-    """What became of the e-mails to an address."""
+    """What became of the e-mails to an address: how many were forgotten, and how many of these were cancelled first.
+
+    `left` counts those that a relay has in hand, or is asked about, or for which time was short: call again.
+    """
 
     forgotten: int
-    cancelled: int  # how many of the forgotten e-mails were waiting, and were cancelled first
-    left: int  # e-mails that a relay has in hand, or is asked about, or for which time was short: call again
+    cancelled: int
+    left: int
 
 
 def forget_recipient(
