@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.db.models import Max
 from pytest_django import Settings
 
 from tests.cases import for_each
@@ -91,6 +92,32 @@ def test_a_host_without_threads_delays_effects_and_holds_none(monkeypatch: pytes
     crew.take_up()
     wait_for(lambda: Effect.objects.filter(pk__in=waiting, state="done").count() == len(waiting), 10, "all of them")
     crew.close()
+
+
+def test_leases_are_renewed_while_calls_hold_all_connections_of_a_pool(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call keeps its thread's connection, however long it takes."""
+    settings.WEIR_EFFECT_UNKNOWN_AFTER = settings.WEIR_EFFECT_LEASE = 2.0
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+    pool = {"min_size": AT_ONCE + 1, "max_size": AT_ONCE + 1, "timeout": 1}  # one is of this thread
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "pool", pool)
+    GO_ON.clear()
+    crew = Crew()
+    try:
+        for number in range(AT_ONCE):
+            queueing.once("test.hangs", str(number))
+        crew.take_up()
+        wait_for(lambda: set(states("test.hangs")) == {"begun"}, 10, "them to begin")
+        last = Effect.objects.aggregate(last=Max("claimed_until"))["last"]
+        later = Effect.objects.filter(claimed_until__gt=last)
+        wait_for(lambda: later.count() == AT_ONCE, 10, "their leases to be renewed")
+    finally:
+        GO_ON.set()
+        crew.close()
+        connection.close()
+        connection.close_pool()  # type: ignore[attr-defined]  # of the backend for PostgreSQL
 
 
 def test_leases_are_renewed_after_an_error_of_any_kind(

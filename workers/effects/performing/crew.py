@@ -19,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
+from weir.postgres import sessions
 from weir.workers.effects import kinds
 from weir.workers.effects.models import Effect
 from weir.workers.effects.performing.attempts import perform
@@ -152,6 +153,8 @@ class Crew:
 
     def _renew(self) -> None:
         """Renew the leases of what the threads hold, until none is busy."""
+        # Calls may hold all connections of a pool for as long as they take.
+        connections[DEFAULT_DB_ALIAS] = sessions.another(connections[DEFAULT_DB_ALIAS])
         due_at = 0.0
         while self._goes_on():
             if time.monotonic() < due_at:
