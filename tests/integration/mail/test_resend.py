@@ -261,7 +261,7 @@ def test_a_key_that_the_provider_does_not_know_is_named_nowhere(provider: MailPr
 
 def test_an_email_that_is_still_in_flight_is_unknown(settings: Settings, provider: MailProvider) -> None:
     """The first attempt may be accepted in the end; so the e-mail must not leave by another relay."""
-    sent = letter("late-800")
+    sent = letter("late-2000")
     first, second = (ResendTransport(HOST, provider.port, SecretStr(API_KEY), is_tls=False) for _ in range(2))
     with pytest.raises(OutcomeUnknown, match="timed out"):
         first.submit(sent, nothing)
