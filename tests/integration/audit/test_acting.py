@@ -300,6 +300,7 @@ def test_a_corrected_address_is_not_in_the_trail() -> None:
     assert "new@example.com" not in last().why
 
 
+@pytest.mark.usefixtures("valkey")
 def test_numbers_are_reconciled_by_hand_with_an_entry(settings: Settings) -> None:
     notify(7, "news", "Hello")
     call_command("flush_unread", verbosity=0)
@@ -314,6 +315,7 @@ def test_numbers_are_reconciled_by_hand_with_an_entry(settings: Settings) -> Non
     assert entry.after == {"repaired": 1, "changed_by": {"7": -5}}
 
 
+@pytest.mark.usefixtures("valkey")
 def test_numbers_that_were_repaired_before_an_error_have_an_entry() -> None:
     """Such as a reader of the output who has gone."""
     notify(7, "news", "Hello")

@@ -249,7 +249,7 @@ def test_a_proxy_that_does_not_help_is_said(world: World, fetcher: Fetcher, sett
 @pytest.mark.parametrize("by_tls", [True, False])
 def test_a_proxy_that_asks_for_other_credentials_is_asked_once(by_tls: bool, world: World, fetcher: Fetcher) -> None:
     """It would refuse all fetches of the site, and may shut us out: the others wait, and lose no attempt."""
-    proxy, site = world.proxy(credentials=CREDENTIALS), world.site(by_tls=by_tls, rate="2/s")
+    proxy, site = world.proxy(credentials=CREDENTIALS), world.site(by_tls=by_tls, rate="6/m")
     site_settings.set_rate(site.name, network={"proxy": f"http://{{secret:WRONG}}@{proxy.place}"})
     request_fetches([site.url(f"/{number}") for number in range(5)])
     backed_off = SiteRow.objects.filter(name=site.name, backed_off_until__gt=Now())
