@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import combinations
@@ -269,6 +270,14 @@ def test_a_provider_without_a_secret_has_no_url_and_one_without_keys_sends_again
     settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN = "https://shop.example"
     named = "WEIR_MAIL_UNSUBSCRIBE_ORIGIN and the secret RESEND_WEBHOOK and the secret MAILGUN_WEBHOOK"
     assert _checked()[1:] == [("weir.W043", named)]
+
+
+def test_only_users_of_sendgrid_need_the_package(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project that has not installed it, and no secret of SendGrid's, is told nothing."""
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.ec", None)
+    assert _checked() == [("weir.E041", "SendGrid's webhooks cannot be received")]
+    settings.WEIR_SECRETS = {}
+    assert _checked() == []
 
 
 def _checked() -> list[tuple[str | None, str]]:

@@ -42,7 +42,8 @@ ACTIONS: Final = {
 
 
 def keys(name: str) -> "list[EllipticCurvePublicKey]":
-    """Return the verification keys in this secret, separated by blanks. Raises SecretUnusable."""
+    """Return the verification keys in this secret, separated by blanks. Raises SecretUnknown and SecretUnusable."""
+    texts = secret(name).split()[:MOST_KEYS]
     try:
         from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey  # noqa: PLC0415  see below
         from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  only SendGrid's users need it
@@ -51,7 +52,6 @@ def keys(name: str) -> "list[EllipticCurvePublicKey]":
     except ModuleNotFoundError:
         said = f"the secret {name} cannot be used: SendGrid's signatures need cryptography, "
         raise SecretUnusable(f"{said}install django-weir[signatures]") from None
-    texts = secret(name).split()[:MOST_KEYS]
     try:
         found = [load_der_public_key(base64.b64decode(text, validate=True)) for text in texts]
     except Exception:  # noqa: BLE001  ValueError, or an error of the package; each may quote the text
