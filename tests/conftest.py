@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Iterator
-from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from weir.postgres import weir_apps
 
 ROOMS = ("demo", "notifications", "project", "ratelimit", "weir", "workers")
 KINDS = ("acceptance", "integration", "unit")  # the slowest first
-BETWEEN = 6  # files after each file of acceptance tests: those wait most of the time, and these have the processor
 # What `migrate` wrote stays; a table without a page has not been written to since it was truncated.
 # TRUNCATE makes new files, also for indexes and for all tables that refer to the table: it takes 25 ms where a DELETE
 # takes less than one. So it is for what has grown, and for what PostgreSQL has counted: these statistics would outlive
@@ -110,23 +108,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run acceptance tests early, with others between them, and of these first those that start all that they need.
+    """Run acceptance tests first, and of these those that start all that they need: they take longest, the pages most.
 
-    They take longest. pytest-django would run last the tests that do not use its database.
+    pytest-django would run last the tests that do not use its database.
     """
 
-    def kind(item: pytest.Item) -> int:
-        return KINDS.index(item.path.relative_to(Path(__file__).parent).parts[0])
-
     def rank(item: pytest.Item) -> tuple[int, bool, Path]:
-        return (kind(item), "cluster" in getattr(item, "fixturenames", ()), item.path)
+        kind = item.path.relative_to(Path(__file__).parent).parts[0]
+        return (KINDS.index(kind), "cluster" in getattr(item, "fixturenames", ()), item.path)
 
     items.sort(key=rank)
-    files = [list(of_file) for _, of_file in groupby(items, key=lambda item: item.path)]
-    number_of_slow = sum(kind(of_file[0]) == 0 for of_file in files)
-    others = iter(files[number_of_slow:])
-    mixed = [[slow, *islice(others, BETWEEN)] for slow in files[:number_of_slow]]
-    items[:] = chain.from_iterable(chain(*mixed, others))
     for item in items:
         once_more_if_too_late(item)
 
