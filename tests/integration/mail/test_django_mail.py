@@ -134,7 +134,8 @@ def test_it_is_transmitted_as_it_is_stored_from_the_sender_of_the_message(settin
     email = Email.objects.get()
     assert heard[1].lower() == b"mail from:<shop@shop.example> body=8bitmime\r\n"
     assert heard[2].lower() == b"rcpt to:<kim@customers.example>\r\n"
-    assert heard[4] == bytes(email.rendering.content) + b"\r\n.\r\n"
+    content = bytes(email.rendering.content)
+    assert heard[4] == content.removesuffix(b"\r\n") + b"\r\n.\r\n", "Django 6 ends the last line, 5.2 does not"
     assert "Grüße".encode() in heard[4]
 
 
