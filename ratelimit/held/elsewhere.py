@@ -57,10 +57,11 @@ def take(host: str, most: int, *, max_wait: float, late_s: float) -> TakenRun:
     host = site_names.canonical(host)
     count = max(1, min(most, math.floor(LONGEST_RUN_S / _interval_s(host))))
     reservation = slots.reserve(host, count, max_wait, late_s=late_s)
-    run, now = reservation.run, clock.now()
+    run = reservation.run
+    answer_at = min(clock.now(), reservation.slots[0].start_at)  # a late first start delays those that follow
     return TakenRun(
         site=reservation.site,
-        starts_in_s={slot.id: max(0.0, slot.start_at - now) for slot in reservation.slots},
+        starts_in_s={slot.id: slot.start_at - answer_at for slot in reservation.slots},
         within_s=run.start_until - run.confirmation.asked_at - HAND_OVER_MARGIN_S,
         interval_s=run.interval_s,
     )

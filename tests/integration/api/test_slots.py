@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from tests.integration.conftest import InThreads
 from tests.programs import Program, token
-from weir.ratelimit import site_settings, slots
+from weir.ratelimit import clock, site_settings, slots
 from weir.ratelimit.models import Site, Slot
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +48,17 @@ def test_the_slots_of_a_run_say_when_to_start(program: Program) -> None:
     assert behind >= taken["start_within_s"] + 0.5 - took_s - (time.monotonic() - asked_at), (
         "an interval behind the run"
     )
+
+
+def test_starts_of_a_late_answer_are_an_interval_apart(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first start is made when the answer comes; the others follow it, not the time that it should have had."""
+    site_settings.set_rate(HOST, "2/s")
+    real = clock.now
+    late_s = iter([0.0, 0.0])  # before and after the reservation
+    monkeypatch.setattr(clock, "now", lambda: real() + next(late_s, 0.3))
+    waits = [slot["start_in_s"] for slot in program.call("POST", PATH, {"count": 3, "late_s": 0.5}).json()["slots"]]
+    assert waits[0] == 0.0
+    assert all(later - earlier >= 0.5 for earlier, later in pairwise(waits))
 
 
 def test_programs_and_weir_keep_the_rate_together(program: Program, in_threads: InThreads) -> None:
