@@ -6,19 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import Model
 from django.test import TransactionTestCase
+from psycopg.pq import TransactionStatus
 from pytest_django import DjangoDbBlocker
 
 from project import embedded
 from tests import byte_code
 from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
+from tests.set_up import IS_POOLED
 from tests.waiting import count_reruns_here, once_more_if_too_late
-from weir.postgres import weir_apps
+from weir.postgres import sessions, weir_apps
+from weir.postgres.timeline import gate
 
 ROOMS = ("demo", "notifications", "project", "ratelimit", "weir", "workers")
 KINDS = ("acceptance", "integration", "unit")  # the slowest first
@@ -79,6 +83,9 @@ END
 $$
 """
 
+# What DISCARD ALL does, but for prepared statements: psycopg remembers which there are.
+AS_NEW = "RESET ALL; DISCARD PLANS; DISCARD SEQUENCES; DISCARD TEMP; UNLISTEN *; SELECT pg_advisory_unlock_all()"
+
 # On a machine that stands still for 0.2 s, an example would be too slow. Tests of what must be quick say so.
 hypothesis.settings.register_profile(
     "slow machine",
@@ -123,8 +130,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def empty_written_tables() -> None:
+    """Make tables and sessions like new ones. Fails where the tests that follow would be granted nothing."""
     with connection.cursor() as cursor:
         cursor.execute(EMPTY_WRITTEN_TABLES)
+        cursor.execute("SELECT weir_timeline_is_same(%s)", [gate._memory.generation])
+        assert cursor.fetchone() == (True,), "A test leaves a wrong history of PostgreSQL: it needs known_again."
+    renew_sessions()
+
+
+def renew_sessions() -> None:
+    """Make the sessions of this thread like new ones: to open one, and to learn again what the tables are, takes 25 ms.
+
+    A session that is in a transaction is closed, and so is one of a pool, for which others may wait.
+    """
+    for each in connections.all(initialized_only=True):
+        if each.connection is None:
+            continue
+        is_idle = each.connection.info.transaction_status is TransactionStatus.IDLE and not each.in_atomic_block
+        if IS_POOLED or not is_idle:
+            each.close()
+            continue
+        with psycopg.Cursor(each.connection) as cursor:
+            cursor.execute(AS_NEW, prepare=False)
+        each.init_connection_state()
+        sessions.configure(each.connection)
 
 
 @pytest.fixture(scope="session")
@@ -166,6 +195,7 @@ def quick_flush() -> Iterator[None]:
     """Empty only what a test wrote to: Django's flush takes 0.2 s, most of it to write its own rows again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _test_case: empty_written_tables())
+        patch.setattr(TransactionTestCase, "_should_reload_connections", lambda _test_case: False)
         yield
 
 

@@ -28,6 +28,8 @@ from project.checkout import CHECKOUT
 from tests.forked import Forked
 from tests.waiting import in_time, wait_for
 from weir.notifications import reconcile
+from weir.postgres.timeline import gate
+from weir.postgres.timeline.models import KnownTimeline
 from weir.ratelimit.held import process as held
 from weir.ratelimit.models import Site
 from weir.ratelimit.pacing import Confirmation
@@ -42,6 +44,7 @@ from weir.workers.fetches.fetcher.http import connector
 from weir.workers.fetches.jobs import Job
 from weir.workers.fetches.models import Fetch
 from weir.workers.mail.sending import routes
+from weir.workers.recovery import witness
 
 # What a process of a test begins with: Django, on the database of the tests.
 PREAMBLE = f"""
@@ -122,6 +125,17 @@ def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  as
         assert report is not None
         assert report.trusted
         yield client
+
+
+@pytest.fixture
+def known_again(transactional_db: None) -> Iterator[None]:  # noqa: ARG001  must come first
+    """Let the history of PostgreSQL, which the test may make wrong, be right again afterwards; Redis knows it, too."""
+    [right] = KnownTimeline.objects.values()
+    gate.forget()
+    yield
+    gate.forget()
+    highest = max(KnownTimeline.objects.get().generation, witness.exchange(witness.UNKNOWN))
+    KnownTimeline.objects.update(**{**right, "generation": highest + 100})  # a thread may still tell Redis another
 
 
 @pytest.fixture

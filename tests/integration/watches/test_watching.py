@@ -338,15 +338,14 @@ def test_two_ticks_judge_no_fetch_twice(other_connection: psycopg.Connection[Any
     assert judging.judge_ended() == 1
 
 
+@pytest.mark.usefixtures("known_again")
 def test_nothing_is_asked_for_by_a_clock_that_is_not_the_expected_one() -> None:
     """After a step of PostgreSQL's clock; times are corrected if it was set back."""
     watch(URL, every=HOUR)
     gate.remember(KnownTimeline.objects.get().generation + 1)
-    try:
-        with pytest.raises(OperationalError, match="PostgreSQL may have forgotten"):
-            asking.ask_due()
-    finally:
-        gate.forget()
+    with pytest.raises(OperationalError, match="PostgreSQL may have forgotten"):
+        asking.ask_due()
+    gate.forget()
     before = times()[0]
     stepping.put_right(step=10 * HOUR)
     assert times()[0] == before
