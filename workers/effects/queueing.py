@@ -6,12 +6,13 @@ once("stripe.refund", str(order.pk), context={"charge": order.charge})
 `weir.workers.ledger.leases` describes what becomes of a queued effect.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from weir.postgres.statements import Statement
@@ -20,12 +21,24 @@ from weir.workers.effects import kinds
 from weir.workers.effects.models import Effect
 from weir.workers.effects.names import NAMES
 from weir.workers.ledger import queueing
+from weir.workers.ledger.waking import Waker
 from weir.workers.publish import publish
 from weir.workers.tracing import correlation, spans
 
-QUEUE = Statement("queue", returns=int, commits=False, prepare=True)
-_DOES_OLDER_WAIT = queueing.DOES_OLDER_WAIT.with_names(NAMES._asdict())
+
+class StoredRow(NamedTuple):
+    """What queue.sql returns of the effect that it has stored."""
+
+    id: int
+    created_at: datetime
+    next_attempt_at: datetime
+    expires_at: datetime | None
+
+
+QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
 _FIND = queueing.FIND.with_names(NAMES._asdict())
+# The fields of an Effect that are passed to the statement `queue` unchanged.
+_STORED = ("kind", "key", "priority", "idempotency_key", "correlation_id", "traceparent")
 
 
 def once(
@@ -53,26 +66,30 @@ def once(
     registered = kinds.get(kind)
     queueing.check("an effect", key, context, priority)
     due_at, ends_at = queueing.times(not_before, expires_at, registered.expires_after)
-    if _FIND(kind=kind, key=key):
-        return Effect.objects.get(kind=kind, key=key)
-    if ends_at and ends_at <= timezone.now():
+    if ends_at and ends_at <= timezone.now() and not _FIND(kind=kind, key=key):
         raise ValueError(f"expires_at is past, so that it would never be begun: {ends_at}.")
+    effect = Effect(
+        kind=kind,
+        key=key,
+        context=dict(context or {}),
+        priority=priority,
+        idempotency_key=uuid4(),
+        correlation_id=correlation.current(),
+    )
     with spans.span("enqueue effect", {"weir.kind": kind}):
-        stored = QUEUE(
-            kind=kind,
-            key=key,
-            context=queueing.check_json("context", context or {}, queueing.LARGEST_CONTEXT),
-            priority=priority,
-            not_before=due_at,
-            expires_at=ends_at,
-            expires_after=registered.expires_after,
-            idempotency_key=uuid4(),
-            correlation_id=correlation.current(),
-            traceparent=spans.traceparent(),
-        )
-    effect = Effect.objects.get(kind=kind, key=key)
-    if stored:
-        transaction.on_commit(lambda: _wake_unless_others_wait(effect), robust=True)
+        effect.traceparent = spans.traceparent()
+        parameters = {name: getattr(effect, name) for name in _STORED} | {
+            "context": json.dumps(effect.context),
+            "not_before": due_at,
+            "expires_at": ends_at,
+            "expires_after": registered.expires_after,
+        }
+        stored = QUEUE(**parameters)
+    if not stored:
+        return Effect.objects.get(kind=kind, key=key)
+    effect.pk, effect.created_at, effect.next_attempt_at, effect.expires_at = stored[0]
+    effect._state.adding, effect._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
+    _WAKER.after_commit(effect)
     return effect
 
 
@@ -81,7 +98,4 @@ def wake(*, unless: Callable[[], bool] | None = None) -> None:
     publish(task_names.PERFORM_EFFECTS, unless=unless)
 
 
-def _wake_unless_others_wait(effect: Effect) -> None:
-    """Wake a worker, unless an older effect of this kind is due: the worker that takes that one takes this one, too."""
-    queue = {"row": effect.pk, "kind": effect.kind, "priority": effect.priority}
-    wake(unless=lambda: bool(_DOES_OLDER_WAIT(**queue)))
+_WAKER = Waker(queueing.DOES_OLDER_WAIT.with_names(NAMES._asdict()), wake)

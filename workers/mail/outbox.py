@@ -20,6 +20,7 @@ from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
 from weir.workers import task_names
 from weir.workers.ledger import queueing
+from weir.workers.ledger.waking import Waker
 from weir.workers.mail import addresses, kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.models import Email
@@ -63,7 +64,6 @@ class Queued(NamedTuple):
 
 
 QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
-_DOES_OLDER_WAIT = queueing.DOES_OLDER_WAIT.with_names(NAMES._asdict())
 _FIND = queueing.FIND.with_names(NAMES._asdict())
 
 
@@ -191,11 +191,8 @@ def store(email: Email, rendered: Rendered | None) -> Queued:
         return Queued(Email.objects.get(kind=email.kind, key=email.key), is_new=False)
     email.pk, email.created_at, email.next_attempt_at, email.expires_at = stored[0]
     email._state.adding, email._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
-    transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # others see it by then
+    _WAKER.after_commit(email)
     return Queued(email, is_new=True)
 
 
-def _wake_mailer_unless_others_wait(email: Email) -> None:
-    """Wake a mailer, unless an older e-mail of this kind is due: the mailer that takes that one then takes this one."""
-    queue = {"row": email.pk, "kind": email.kind, "priority": email.priority}
-    wake_mailer(unless=lambda: bool(_DOES_OLDER_WAIT(**queue)))
+_WAKER = Waker(queueing.DOES_OLDER_WAIT.with_names(NAMES._asdict()), wake_mailer)

@@ -12,11 +12,12 @@ from django.utils import translation
 
 from weir.workers.mail import kinds
 from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address
+from weir.workers.mail.headers import lines
 from weir.workers.mail.kinds import Content
 from weir.workers.mail.models import Email
 from weir.workers.mail.writing import fields
 from weir.workers.mail.writing.attachments import attach
-from weir.workers.mail.writing.policy import POLICY
+from weir.workers.mail.writing.policy import POLICY, new_boundary
 
 _NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # RFC 5322, 3.2.3, would allow more characters
 _NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what servers may remove
@@ -95,7 +96,16 @@ def _message(email: Email, recipient: str, content: Content) -> EmailMessage:
     for attachment in content.attachments:
         is_shown = bool(attachment.content_id and content.html)
         attach(html if is_shown else message, attachment, inline=is_shown)
+    _bound(message)
     return message
+
+
+def _bound(message: EmailMessage) -> None:
+    """Give a boundary to each multipart that has none."""
+    for part in message.walk():
+        if part.get_content_maintype() == "multipart" and not part.get_boundary():
+            boundary = lines.parameters("Content-Type", part.get_content_type(), [f'boundary="{new_boundary()}"'])
+            part.replace_header("Content-Type", boundary)
 
 
 def _encoding(text: str) -> str | None:

@@ -72,6 +72,20 @@ def test_there_is_one_effect_for_each_kind_and_key() -> None:
     assert not Effect.objects.filter(key="18").exists()
 
 
+def test_a_call_returns_the_effect_as_it_is_stored() -> None:
+    """Without another look at the row, for a new one."""
+    for key, options in (("17", {}), ("18", {"expires_at": timezone.now() + timedelta(days=1), "priority": 3})):
+        effect = queueing.once("test.says", key, context={"begins": True}, **options)  # type: ignore[arg-type]
+        stored = Effect.objects.values().get(pk=effect.pk)
+        assert {name: getattr(effect, name) for name in stored} == stored
+
+
+def test_a_call_for_an_effect_that_exists_may_come_after_its_time() -> None:
+    """A task that runs again says what it said the first time."""
+    first = queueing.once("test.says", "17")
+    assert queueing.once("test.says", "17", expires_at=timezone.now() - timedelta(days=1)).pk == first.pk
+
+
 @for_each(
     ("key", "options", "error"),
     [

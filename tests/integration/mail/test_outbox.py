@@ -2,6 +2,7 @@
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -227,6 +228,31 @@ def test_while_an_older_email_is_due_no_further_message_is_sent(messages: list[M
     Email.objects.update(state=EmailState.FAILED, last_reply="no")
     ship()
     assert messages == [SEND_MESSAGE, SEND_MESSAGE]
+
+
+def test_a_transaction_asks_once_for_each_kind_and_priority_whether_an_older_email_is_due(
+    messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an importer queues by the thousand costs one statement after the commit, whatever was rolled back before."""
+    asked, does_older_wait = list[object](), outbox._WAKER._does_older_wait
+
+    def ask(**queue: Any) -> list[Any]:
+        asked.append(queue["row"])
+        return does_older_wait(**queue)
+
+    monkeypatch.setattr(outbox._WAKER, "_does_older_wait", ask)
+    with transaction.atomic():
+        with suppress(LookupError), transaction.atomic():
+            note("rolled back")
+            raise LookupError
+        first, *_ = [note(str(number)) for number in range(3)]
+        urgent = note("urgent", priority=5)
+    assert asked == [first.pk, urgent.pk]
+    assert messages == [SEND_MESSAGE] * 2
+    Email.objects.update(state=EmailState.FAILED, last_reply="no")
+    later = note("later")
+    assert asked == [first.pk, urgent.pk, later.pk]
+    assert messages == [SEND_MESSAGE] * 3
 
 
 def test_an_older_email_that_is_not_sent_now_keeps_no_message_back(messages: list[Message]) -> None:

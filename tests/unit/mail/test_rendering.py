@@ -348,3 +348,39 @@ def test_an_email_can_be_queued_although_the_from_address_is_none(settings: Sett
     assert message_id("note", "17").endswith("@localhost>")
     with pytest.raises(CannotBeWritten, match="not an e-mail address"):
         render(email())
+
+
+def test_the_parts_are_written_as_python_writes_them() -> None:
+    """Their headers are kept from one e-mail to the next, and only the boundaries are Weir's own, new ones each time."""
+    logo = EmailAttachment("logo.png", PNG, "image/png", content_id="logo")
+    receipt = EmailAttachment("receipt.txt", b"Thank you!", "text/plain")
+    for text, html, files in (
+        (TEXT, "", []),
+        (TEXT, HTML, []),
+        ("Plain\n", HTML, [logo]),
+        (TEXT, HTML, [logo, receipt]),
+    ):
+        ours = parsed(render(email({"text": text, "html": html, "attachments": files})))
+        theirs = EmailMessage(policy.SMTP.clone(cte_type="7bit"))
+        theirs.set_content(text)
+        if html:
+            theirs.add_alternative(html, subtype="html")
+        shown = theirs.get_payload(1) if html else theirs
+        for file in files:
+            main, _, sub = file.content_type.partition("/")
+            if file.content_id:
+                shown.add_related(file.content, main, sub, cid="<logo>", filename=file.name)
+            else:
+                theirs.add_attachment(file.content, main, sub, filename=file.name)
+        wanted = message_from_bytes(theirs.as_bytes(), policy=policy.default)
+        assert [described(part) for part in ours.walk()] == [described(part) for part in wanted.walk()]
+        boundaries = [found for part in ours.walk() if (found := part.get_boundary())]
+        assert len({*boundaries}) == len(boundaries) == sum(part.is_multipart() for part in ours.walk())
+        assert all(re.fullmatch("=_[0-9a-f]{32}", boundary) for boundary in boundaries)
+
+
+def described(part: Any) -> tuple[object, ...]:
+    """Return what a part says of itself, without its boundary, and what it has."""
+    parameters = {name: value for name, value in part["Content-Type"].params.items() if name != "boundary"}
+    content = None if part.is_multipart() else part.get_content()
+    return part.get_content_type(), parameters, part["Content-Transfer-Encoding"], part.get_filename(), content

@@ -10,4 +10,4 @@ VALUES (
     'pending', 0, '', '', '', %(correlation_id)s, %(traceparent)s
 )
 ON CONFLICT (kind, key) DO NOTHING
-RETURNING id
+RETURNING id, created_at, next_attempt_at, expires_at

@@ -1,0 +1,49 @@
+"""Wakes a worker after the commit that brought it effects: once for each kind and priority, however many there are."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from django.db import transaction
+
+from weir.postgres.statements import Statement
+from weir.workers.ledger.rows import LedgerRow
+
+
+class Wake(Protocol):
+    """Tells a worker to look for what is due, unless `unless` returns True."""
+
+    def __call__(self, *, unless: Callable[[], bool]) -> None: ...
+
+
+class _Told(threading.local):
+    """What this thread has told workers: transactions of a thread end one after the other."""
+
+    def __init__(self) -> None:
+        self.stored = 0  # effects that this thread has stored
+        self.up_to: dict[tuple[str, int], int] = {}  # how many of them were stored, by kind and priority, when it told
+
+
+class Waker:
+    """Wakes a worker when the caller's transaction has committed an effect.
+
+    No worker is woken if an older effect of this kind and priority is due: the worker that takes that one takes this
+    one, too. Of all effects of a kind and priority in a transaction, only the first that was not rolled back asks
+    whether there is an older one: what it finds, or tells a worker, is about the others as well.
+    """
+
+    def __init__(self, does_older_wait: Statement[Any], wake: Wake) -> None:
+        self._does_older_wait, self._wake = does_older_wait, wake
+        self._told = _Told()
+
+    def after_commit(self, row: LedgerRow) -> None:
+        """Wake a worker when the caller's transaction commits. Errors are logged."""
+        self._told.stored = number = self._told.stored + 1
+        transaction.on_commit(lambda: self._tell(number, row), robust=True)  # others see it by then
+
+    def _tell(self, number: int, row: LedgerRow) -> None:
+        queue = (row.kind, row.priority)
+        if number <= self._told.up_to.get(queue, 0):
+            return
+        self._told.up_to[queue] = self._told.stored
+        self._wake(unless=lambda: bool(self._does_older_wait(row=row.pk, kind=row.kind, priority=row.priority)))
