@@ -297,3 +297,75 @@ def test_a_delivered_email_costs_few_statements_and_is_written_once() -> None:
     assert (rows[1] != rows[0], rows[1:]) == (True, rows[1:2] * 3)
     email.refresh_from_db()
     assert email.delivered_at == at
+
+
+def _many(*said: tuple[str, Email]) -> provider_requests.ProviderRequest:
+    """Return one request of SendGrid's that says all of this."""
+    now, events = timezone.now(), []
+    for what, email in said:
+        one = provider_requests.event("sendgrid", what, name=email.message_id, to=email.recipient, at=now)
+        events += json.loads(one.body)[1:]
+    return provider_requests.signed("sendgrid", json.dumps(events).encode(), now)
+
+
+def test_a_request_with_more_events_than_there_is_time_for_gets_further_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was handled before takes no time, whatever it was; nor does what is about other programs' e-mails."""
+    monkeypatch.setattr(webhooks, "WITHIN_S", 0.0)
+    said = [(what, came_to(EmailState.SENT, provider_id="")) for what in ("delivered", "failed", "complained")]
+    said += [("accepted", came_to(EmailState.UNKNOWN, provider_id="")), ("delayed", said[0][1])]
+    others = [("delivered", Email(message_id=f"<{uuid4()}@other.example>", recipient=f"{n}@b.example")) for n in "ab"]
+    request, ends = _many(*said, *others), [end_of(email) for _, email in said]
+    answers = [post("sendgrid", request) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [503, 503, 503, 200]
+    assert answers[0].json() == {"error": "There was no time for all events: send them again."}
+    counted = answers[-1].json()
+    assert counted.pop("failed", 0) + counted.pop("bounced", 0) == 1  # "bounced" in the request that handles it
+    assert counted == {"others": 2, "delivered": 1, "complained": 1, "accepted": 1, "delayed": 1}
+    assert len({*ends}) == 2
+    assert [end_of(email) for _, email in said] == [
+        (EmailState.SENT, False, True, False),
+        (EmailState.BOUNCED, True, False, False),
+        (EmailState.SENT, True, False, True),
+        (EmailState.SENT, False, False, False),
+        (EmailState.SENT, False, True, False),
+    ]
+
+
+def test_a_request_that_comes_again_takes_a_few_statements_for_all_its_events() -> None:
+    """Also if an operator has sent an e-mail again meanwhile, so that the event is not about what is sent now."""
+    said = [("delivered", came_to(EmailState.SENT, provider_id="")) for _ in range(20)]
+    request = _many(*said)
+    assert post("sendgrid", request).json() == {"delivered": 20}
+    Email.objects.filter(pk=said[0][1].pk).update(state=EmailState.FAILED, sent_at=None, last_reply="no")
+    resolving.resolve(said[0][1].pk, Act.RESEND, "Ada", "Once more")
+    Resolution.objects.update(resolved_at=Now() + timedelta(hours=1))
+    with CaptureQueriesContext(connection) as asked:
+        assert post("sendgrid", request).json() == {"delivered": 20}
+    assert len(asked) <= 5, asked.captured_queries
+
+
+def test_an_event_that_may_change_something_is_not_taken_for_one_that_was_handled() -> None:
+    """In a request with many, whatever the e-mail's state is."""
+    failed, late = came_to(EmailState.SENT, provider_id=""), came_to(EmailState.SENT, provider_id="")
+    sending = came_to(EmailState.SENDING)
+    assert told("sendgrid", "delivered", late, ago=timedelta(hours=1)) == 200
+    assert post("sendgrid", _many(("failed", failed), ("delivered", late), ("complained", late))).status_code == 200
+    assert (end_of(failed)[0], end_of(late)[3]) == (EmailState.BOUNCED, True)
+    assert late.delivered_at is not None
+    assert late.delivered_at > timezone.now() - timedelta(minutes=30)
+    stranger = Email(message_id=f"<{uuid4()}@unknown.example>", recipient=sending.recipient)
+    assert post("sendgrid", _many(("delivered", stranger), ("failed", failed))).status_code == 503  # its name may come
+
+
+def test_a_body_in_chunks_that_django_has_dropped_is_refused_with_the_reason(refused: list[Any]) -> None:
+    """As under WSGI, where Django reads no body without its length."""
+    email, now = came_to(EmailState.SENT), timezone.now()
+    request = provider_requests.event("resend", "failed", name=ID, to=email.recipient, at=now)
+    headers: Any = {**request.headers, "Transfer-Encoding": "chunked"}
+    answer = Client().post("/mail/webhooks/resend/", b"", content_type="application/json", headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (411, webhooks.UNREAD)
+    assert [log["status"] for log in refused if log["event"] == "provider_webhooks_refused"] == [411]
+    answer = Client().post("/mail/webhooks/resend/", b"", content_type="application/json")
+    assert answer.status_code == 401

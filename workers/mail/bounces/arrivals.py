@@ -1,18 +1,21 @@
 """Notes what reports say about e-mails that did not come back: a relay has the e-mail, or its recipient complained."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Q, QuerySet, Value
-from django.db.models.functions import Least, Lower, Now
+from django.db.models import Q
+from django.db.models.functions import Least, Now
 
+from weir.postgres.statements import Statement
 from weir.workers.mail import resolving
 from weir.workers.mail.bounces.reports import BounceReport, ReportAction
-from weir.workers.mail.models import LOWER_RECIPIENT, Act, Email
+from weir.workers.mail.models import Act, Email
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending.leases import LEDGER
 
 NEWEST: Final = 100  # e-mails to a recipient, among which one that is being sent is looked for
+EXPECTING = Statement("expecting", returns=str, commits=False)
 
 
 def note(email: Email, report: BounceReport, who: str, why: str) -> None:
@@ -39,23 +42,20 @@ def note_complaint(email: Email, report: BounceReport) -> bool:
     return bool(new.update(complained_at=_not_in_the_future(report.arrived_by)))
 
 
-def is_expected(report: BounceReport) -> bool:
-    """Return whether an e-mail to the report's recipient may get, any moment, the name that a provider gave it.
+def is_delivery_noted(email: Email, report: BounceReport) -> bool:
+    """Return whether the e-mail's row has the delivery that the report says, or a later one."""
+    if email.delivered_at is None:
+        return False
+    return report.arrived_by is None or report.arrived_by <= email.delivered_at
+
+
+def expected(reports: Iterable[BounceReport]) -> set[str]:
+    """Return the recipients in these reports to whom an e-mail may get, any moment, the name that a provider gave it.
 
     That is an e-mail that is being sent, or about which a relay will be asked again, among the newest ones.
     """
-    return any(
-        email.state == EmailState.SENDING or email.ask_until is not None
-        for address in report.addresses
-        for email in newest_to(address)
-    )
-
-
-def newest_to(address: str) -> QuerySet[Email]:
-    """Return the newest e-mails to this address, read by an index: there may be very many others."""
-    to = Email.objects.alias(lower_recipient=LOWER_RECIPIENT).filter(lower_recipient=Lower(Value(address)))
-    newest: QuerySet[Email] = to.order_by(LOWER_RECIPIENT.desc(), "-pk").only("state", "ask_until")[:NEWEST]
-    return newest
+    addresses = {address for report in reports for address in report.addresses}
+    return set(EXPECTING(addresses=sorted(addresses), newest=NEWEST)) if addresses else set()
 
 
 def _note_delivery(email: Email, at: datetime | None) -> None:

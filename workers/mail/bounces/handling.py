@@ -10,26 +10,23 @@ recipient. Otherwise the report is about an address to which the recipient forwa
 that we write to.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 
 from django.db import transaction
 
 from weir.postgres.texts import storable
-from weir.workers.mail import addresses, renderings, resolving, suppression
-from weir.workers.mail.bounces import arrivals
+from weir.workers.mail import addresses, resolving, suppression
+from weir.workers.mail.bounces import arrivals, naming
 from weir.workers.mail.bounces.reports import BounceReport, ReportAction
-from weir.workers.mail.bounces.spellings import spellings
 from weir.workers.mail.bounces.statuses import is_of_a_dead_address
-from weir.workers.mail.models import Act, Email, Resolution
+from weir.workers.mail.models import Act, Email
 from weir.workers.mail.phases import EmailState
 from weir.workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept
-MOST = 10  # e-mails that are looked up with the providers' ids in one report
-SHORTEST_ID = 20  # characters of a provider's id; shorter ids, such as numbers, can be guessed and do not count
-CLOCK_ERROR = timedelta(minutes=5)  # how much the clocks of the database and of a mail server may differ, at most
 
 
 class TooSoon(Exception):
@@ -64,18 +61,18 @@ def handle(report: BounceReport, who: str = WHO, *, from_provider: bool = False)
     provider names the recipient. Also raises TooSoon if no e-mail has a name that the provider gives, and one to that
     recipient is being sent: its name may not be recorded yet.
     """
-    candidates = _named_by(report, may_share_ids=from_provider and bool(report.addresses))
+    candidates = naming.Named([report], from_provider=from_provider).by(report)
     if not candidates:
-        if from_provider and arrivals.is_expected(report):
+        if from_provider and arrivals.expected([report]):
             raise TooSoon(f"{report.message_id or report.names} may be the name of an e-mail that is being sent.")
         return Handled(f"Not believed: {_unnamed(report)}", believed=False)
-    email = next((each for each in candidates if _is_to(each, report)), candidates[0])
+    email = naming.best(candidates, report)
     said = f"E-mail {email.pk}: {report.action}. {_reason(report, email)}"
-    if not _is_to(email, report):
+    if not naming.is_to(email, report):
         return Handled(f"Not believed: it was not sent to that address. {said}", believed=False)
     if report.action is ReportAction.COMPLAINED:
         _complain(email, report)
-    if _is_of_an_earlier_sending(report, email):
+    if naming.is_of_an_earlier_sending(report, naming.repeated([email]).get(email.pk)):
         return Handled(
             f"Nothing was changed. It is about what was sent before it was sent again. {said}", believed=True
         )
@@ -83,6 +80,43 @@ def handle(report: BounceReport, who: str = WHO, *, from_provider: bool = False)
         return _bounced(email, report, said, who)
     arrivals.note(email, report, who, f"It is {report.action}. {_reason(report, email)}")
     return Handled(said, believed=True)
+
+
+def handled_before(reports: Sequence[BounceReport]) -> list[Handled | None]:
+    """Return, for each report of a provider, what `handle` would return if it would change nothing; None if it may.
+
+    A provider repeats a request with very many events until all of them are handled. This takes a few statements for
+    all that were handled before, and for those about other programs' e-mails.
+    """
+    named = naming.Named(reports, from_provider=True)
+    if not named.is_complete:
+        return [None] * len(reports)
+    candidates = [named.by(report) for report in reports]
+    again = naming.repeated({email for found in candidates for email in found})
+    expected = arrivals.expected(report for report, found in zip(reports, candidates, strict=True) if not found)
+    before: list[Handled | None] = []
+    for report, found in zip(reports, candidates, strict=True):
+        email = naming.best(found, report) if found else None
+        is_ours = email is not None and naming.is_to(email, report)
+        if email is None:
+            is_new = bool(expected & report.addresses)
+        else:
+            is_new = is_ours and not _is_noted(email, report, again.get(email.pk))
+        before.append(None if is_new else Handled("Nothing was changed.", believed=is_ours))
+    return before
+
+
+def _is_noted(email: Email, report: BounceReport, sent_again_at: datetime | None) -> bool:
+    """Return whether the e-mail's row has what the report says."""
+    if report.action is ReportAction.COMPLAINED and email.complained_at is None:
+        return False
+    if naming.is_of_an_earlier_sending(report, sent_again_at):
+        return True
+    if email.state in (EmailState.SENDING, EmailState.UNKNOWN) or email.ask_until is not None:
+        return False
+    if report.action is ReportAction.FAILED:
+        return email.state != EmailState.SENT
+    return report.action is not ReportAction.DELIVERED or arrivals.is_delivery_noted(email, report)
 
 
 def _complain(email: Email, report: BounceReport) -> None:
@@ -103,52 +137,15 @@ def _bounced(email: Email, report: BounceReport, said: str, who: str) -> Handled
     return Handled(said, believed=True, bounced=True)
 
 
-def _named_by(report: BounceReport, *, may_share_ids: bool) -> list[Email]:
-    """Return the e-mails of ours that the report names, the most certain first."""
-    names = _names(report)
-    ids = [f"<{name}>" for name in names]
-    provided = {*names, *ids, *(name.partition("@")[0] for name in names)}
-    secret = [name for name in provided if len(name) >= SHORTEST_ID]
-    with_ids = Email.objects.filter(message_id__in=ids)
-    if not may_share_ids:
-        with_ids = with_ids.filter(is_id_shared=False)
-    found = [
-        *renderings.sent_from(names),
-        *sorted(with_ids, key=lambda email: ids.index(email.message_id)),
-        *Email.objects.filter(provider_id__in=secret).exclude(provider_id="")[:MOST],
-    ]
-    return list(dict.fromkeys(found))
-
-
-def _names(report: BounceReport) -> list[str]:
-    """Return the words in a report that may be Message-IDs, without < and >."""
-    return [name for name in dict.fromkeys((report.message_id.strip("<>"), *report.names)) if name]
-
-
 def _unnamed(report: BounceReport) -> str:
     """Return a sentence about a report that names no e-mail of ours for certain."""
-    if Email.objects.filter(message_id__in=[f"<{name}>" for name in _names(report)], is_id_shared=True).exists():
+    ids = [f"<{name}>" for name in naming.names(report)]
+    if Email.objects.filter(message_id__in=ids, is_id_shared=True).exists():
         return (
             f"others than the recipient may know {report.message_id or 'the Message-ID'}. Give each e-mail an address "
             "for reports of its own: WEIR_MAIL_ENVELOPE_SENDER, with {id}."
         )
     return f"{report.message_id or 'it'} is not a Message-ID of ours."
-
-
-def _is_to(email: Email, report: BounceReport) -> bool:
-    """Return whether the report can be about the e-mail's recipient: it names that address, or no address."""
-    return not report.addresses or bool(report.addresses & spellings(email.recipient))
-
-
-def _is_of_an_earlier_sending(report: BounceReport, email: Email) -> bool:
-    """Return whether the server got the e-mail before an operator resent it.
-
-    Both transmissions have the same Message-ID, so only the time tells them apart.
-    """
-    if report.arrived_by is None:
-        return False
-    again = Resolution.objects.filter(email=email, act__in=[Act.RESEND, Act.CORRECT]).order_by("pk").last()
-    return again is not None and report.arrived_by < again.resolved_at - CLOCK_ERROR
 
 
 def _bounce(email: Email, report: BounceReport, who: str) -> None:

@@ -2,13 +2,15 @@
 
 1. The body is read, up to MOST_BYTES. 2. The signature is checked, by the keys in the provider's secret; without one
 that counts, the answer is 401, and nothing was written. 3. Each event goes the way of a delivery report
-(`bounces.handling`), in a transaction of its own. 4. The answer is 200 with the numbers of events; 503 if one came too
-soon, or 500 if a receiver has raised an error, after the others were handled: the provider sends the whole request
-again, and events that were handled before change nothing then.
+(`bounces.handling`), in a transaction of its own; none begins after WITHIN_S. 4. The answer is 200 with the numbers of
+events; 503 if one came too soon, or there was no time for one, or 500 if a receiver has raised an error, after the
+others were handled: the provider sends the whole request again. Events that were handled before change nothing then,
+and take a few statements together, so each repetition gets further.
 
 A process that is killed anywhere gives no answer, and the provider sends the request again, too.
 """
 
+import random
 import time
 from collections import Counter
 from threading import Lock
@@ -24,7 +26,7 @@ from django.views.decorators.http import require_POST
 from weir.conf.secrets import SecretUnknown, SecretUnusable
 from weir.logs.loggers import get_logger
 from weir.workers.mail.bounces import handling
-from weir.workers.mail.bounces.handling import TooSoon
+from weir.workers.mail.bounces.handling import Handled, TooSoon
 from weir.workers.mail.bounces.reports import BounceReport
 from weir.workers.mail.providers.known import PROVIDERS, Provider
 from weir.workers.mail.providers.received import ProviderEvents, Received, Unreadable, Unsigned
@@ -33,6 +35,12 @@ MOST_BYTES: Final = 1 << 20  # of a body: SendGrid's batches are the largest, be
 AGAIN_S: Final = 60
 LOG_EVERY_S: Final = 60.0
 TOO_SOON: Final = "too soon"
+NO_TIME: Final = "no time"
+WITHIN_S: Final = 2.0  # SendGrid sends a thousand events at once, and each may take some milliseconds
+UNREAD: Final = (
+    "The body came in chunks, and Django reads none of them under WSGI: have the proxy in front collect the body, and "
+    "send its Content-Length."
+)
 
 log = get_logger(__name__)
 
@@ -63,7 +71,7 @@ refusals = Refusals()
 @csrf_exempt
 @require_POST
 def receive(request: HttpRequest, name: str) -> HttpResponse:
-    """Answer 200 with the numbers of events; 401, 413 or 400 if the request is refused; 503 if it is to come again.
+    """Answer 200 with the numbers of events; 400, 401, 411 or 413 to a refused request; 503 if it is to come again.
 
     404 if there is no such provider, or no secret of its webhooks.
     """
@@ -80,6 +88,9 @@ def receive(request: HttpRequest, name: str) -> HttpResponse:
     if len(body := request.read(MOST_BYTES + 1)) > MOST_BYTES:
         refusals.note(name, 413)
         return _answer(413, error=f"The body has more than {MOST_BYTES:,} bytes.")
+    if not body and "Transfer-Encoding" in request.headers:
+        refusals.note(name, 411, UNREAD)
+        return _answer(411, error=UNREAD)
     try:
         events = provider.read(keys, Received(request.headers, body, timezone.now()))
     except Unsigned:
@@ -99,13 +110,23 @@ def _handled(provider: Provider, events: ProviderEvents) -> HttpResponse:
         raise errors[0]
     if counted[TOO_SOON]:
         return _answer(503, error="An e-mail is still being sent: send it again.")
+    if counted[NO_TIME]:
+        return _answer(503, error="There was no time for all events: send them again.")
     return _answer(200, **{said: number for said, number in counted.items() if number})
 
 
 def _each_handled(provider: Provider, events: ProviderEvents) -> tuple[Counter[str], list[Exception]]:
-    """Handle all events, even if one raises an error: or else those behind it would never be handled."""
+    """Handle all events for which there is time, even if one raises an error.
+
+    Their order is random: or else those behind some that fail each time, and slowly, would never be handled.
+    """
+    until = time.monotonic() + WITHIN_S
     counted, errors = Counter({"ignored": events.ignored}), list[Exception]()
-    for report in events.reports:
+    new = _new(events.reports, counted)
+    for number, report in enumerate(random.sample(new, len(new))):
+        if number and time.monotonic() >= until:
+            counted[NO_TIME] = len(new) - number
+            break
         try:
             counted[_handle(provider, report)] += 1
         except (OperationalError, InterfaceError):  # PostgreSQL is away, for the other events as well
@@ -116,12 +137,27 @@ def _each_handled(provider: Provider, events: ProviderEvents) -> tuple[Counter[s
     return counted, errors
 
 
+def _new(reports: list[BounceReport], counted: Counter[str]) -> list[BounceReport]:
+    """Return the events that may change something, and count the others; a single event is handled anyway."""
+    before = handling.handled_before(reports) if len(reports) > 1 else [None] * len(reports)
+    new = []
+    for report, handled in zip(reports, before, strict=True):
+        if handled:
+            counted[_word(report, handled)] += 1
+        else:
+            new.append(report)
+    return new
+
+
 def _handle(provider: Provider, report: BounceReport) -> str:
     """Handle an event; return what became of it: TOO_SOON, or a word for the answer."""
     try:
-        handled = handling.handle(report, f"{provider.title}'s webhook", from_provider=True)
+        return _word(report, handling.handle(report, f"{provider.title}'s webhook", from_provider=True))
     except TooSoon:
         return TOO_SOON
+
+
+def _word(report: BounceReport, handled: Handled) -> str:
     if not handled.believed:
         return "others"  # e-mails of another program with the same account
     return "bounced" if handled.bounced else report.action.value
