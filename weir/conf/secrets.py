@@ -16,6 +16,7 @@ from weir.conf import settings
 
 SECRET_PREFIX: Final = "WEIR_SECRET_"  # noqa: S105  of variables; it is no secret
 CACHED_S: Final = 10.0
+MOST_KEYS: Final = 8  # in one secret
 LONGEST: Final = 65_536  # bytes of a file: some have certificates
 
 _files: dict[Path, tuple[float, str | None]] = {}  # when the file was read, and what was in it
@@ -38,6 +39,20 @@ def secret(name: str) -> str:
             f"the secret {name} describes an OAuth client: write {{token:{name}}} for its access token"
         )
     return value
+
+
+def keys(name: str) -> list[str]:
+    """Return the keys in a secret, separated by blanks or line ends. Raises SecretUnusable, as well for too many.
+
+    A key is replaced without an interruption: put the new one beside it, let the other side use the new one, take the
+    old one out.
+    """
+    listed = secret(name).split()
+    if not listed:
+        raise SecretUnusable(f"the secret {name} is blank")
+    if len(listed) > MOST_KEYS:
+        raise SecretUnusable(f"the secret {name} must have at most {MOST_KEYS} keys: take old ones out")
+    return listed
 
 
 def found(name: str) -> str | Mapping[str, object]:

@@ -1,8 +1,7 @@
 """Signatures of webhooks (Standard Webhooks, https://www.standardwebhooks.com/): HMAC-SHA256 by keys in a secret.
 
-The secret (weir.conf.secrets) has one key `whsec_...`, or several, separated by blanks or line ends. Each key signs, so
-a receiver accepts a message as long as it has one of them. A key is replaced without an interruption: put the new one
-beside it, give the new one to the receiver, take the old one out.
+The secret has one key `whsec_...`, or several (`weir.conf.secrets.keys`). Each key signs, so a receiver accepts a
+message as long as it has one of them.
 """
 
 import base64
@@ -12,11 +11,11 @@ import re
 import time
 from typing import Final, NamedTuple
 
-from weir.conf.secrets import SecretUnusable, secret
+from weir.conf import secrets
+from weir.conf.secrets import MOST_KEYS, SecretUnusable
 
 PREFIX: Final = "whsec_"
 SIZES: Final = range(24, 65)  # bytes of a key, as the specification recommends
-MOST_KEYS: Final = 8
 MAKE_ONE: Final = f"make one by `echo {PREFIX}$(openssl rand -base64 32)`"
 # The header in which a request that is still to be signed names the secret. It is not a placeholder for the secret's
 # text, which is never sent.
@@ -67,14 +66,13 @@ def named_in(value: str) -> str | None:
 
 def signer(name: str) -> WebhookSigner:
     """Return what signs with the keys in this secret. Raises SecretUnusable, which quotes nothing of the secret."""
-    keys = tuple(text.removeprefix(PREFIX) for text in secret(name).split() if text.startswith(PREFIX))
-    if len(keys) != len(secret(name).split()) or not keys or not all(map(_is_key, keys)):
+    listed = secrets.keys(name)
+    keys = tuple(text.removeprefix(PREFIX) for text in listed)
+    if not all(text.startswith(PREFIX) for text in listed) or not all(map(_is_key, keys)):
         raise SecretUnusable(
             f"the secret {name} must have keys of webhooks, each {PREFIX} and {SIZES[0]} to {SIZES[-1]} bytes in "
             f"Base64: {MAKE_ONE}"
         )
-    if len(keys) > MOST_KEYS:
-        raise SecretUnusable(f"the secret {name} must have at most {MOST_KEYS} keys of webhooks: take old ones out")
     return WebhookSigner(keys)
 
 

@@ -84,3 +84,12 @@ def test_a_pipe_holds_up_nothing(folder: Path) -> None:
     os.mkfifo(folder / "SHOP")
     with pytest.raises(secrets.SecretUnusable, match="the secret SHOP is empty"):
         secrets.secret("SHOP")
+
+
+def test_keys_are_separated_by_blanks_and_few(settings: Settings) -> None:
+    """Work for each request is bounded by their number."""
+    settings.WEIR_SECRETS = {"NEW": " new\n old\t", "BLANK": " \n", "MANY": "key " * (secrets.MOST_KEYS + 1)}
+    assert secrets.keys("NEW") == ["new", "old"]
+    for name, sentence in (("BLANK", "the secret BLANK is blank"), ("MANY", "at most 8 keys: take old ones out")):
+        with pytest.raises(secrets.SecretUnusable, match=sentence):
+            secrets.keys(name)

@@ -9,7 +9,8 @@ import hmac
 from datetime import timedelta
 from typing import Final
 
-from weir.conf.secrets import SecretUnusable, secret
+from weir.conf import secrets
+from weir.conf.secrets import SecretUnusable
 from weir.workers.mail.bounces.reports import ReportAction
 from weir.workers.mail.providers.received import (
     ProviderEvents,
@@ -36,9 +37,9 @@ ACTIONS: Final = {
 
 
 def keys(name: str) -> list[bytes]:
-    """Return the signing keys in this secret, separated by blanks. Raises SecretUnusable."""
-    found = [key.encode() for key in secret(name).split()]
-    if not found or any(len(key) < SHORTEST_KEY for key in found):
+    """Return the signing keys in this secret. Raises SecretUnusable."""
+    found = [key.encode() for key in secrets.keys(name)]
+    if any(len(key) < SHORTEST_KEY for key in found):
         raise SecretUnusable(f"the secret {name} must have Mailgun's HTTP webhook signing key")
     return found
 

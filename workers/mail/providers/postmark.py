@@ -9,7 +9,8 @@ import binascii
 import hmac
 from typing import Final
 
-from weir.conf.secrets import SecretUnusable, secret
+from weir.conf import secrets
+from weir.conf.secrets import SecretUnusable
 from weir.workers.mail.bounces.reports import ReportAction
 from weir.workers.mail.providers.received import ProviderEvents, Received, Unsigned, at, parsed, report, text
 
@@ -31,9 +32,9 @@ BOUNCES: Final = {
 
 
 def keys(name: str) -> list[bytes]:
-    """Return each USER:PASSWORD in this secret, separated by blanks. Raises SecretUnusable."""
-    found = [key.encode() for key in secret(name).split()]
-    if not found or not all(b":" in key and len(key) >= SHORTEST_KEY for key in found):
+    """Return each USER:PASSWORD in this secret. Raises SecretUnusable."""
+    found = [key.encode() for key in secrets.keys(name)]
+    if not all(b":" in key and len(key) >= SHORTEST_KEY for key in found):
         raise SecretUnusable(f"the secret {name} must have USER:PASSWORD, with {SHORTEST_KEY} characters or more")
     return found
 

@@ -9,7 +9,8 @@ import binascii
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from weir.conf.secrets import SecretUnusable, secret
+from weir.conf import secrets
+from weir.conf.secrets import SecretUnusable
 from weir.workers.mail.bounces.reports import BounceReport, ReportAction
 from weir.workers.mail.providers.received import (
     ProviderEvents,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 TOLERATED: Final = timedelta(hours=25)
 SIGNATURE: Final = "X-Twilio-Email-Event-Webhook-Signature"
 TIMESTAMP: Final = "X-Twilio-Email-Event-Webhook-Timestamp"
-MOST_KEYS: Final = 8
 ACTIONS: Final = {
     "processed": ReportAction.ACCEPTED,
     "delivered": ReportAction.DELIVERED,
@@ -42,8 +42,8 @@ ACTIONS: Final = {
 
 
 def keys(name: str) -> "list[EllipticCurvePublicKey]":
-    """Return the verification keys in this secret, separated by blanks. Raises SecretUnknown and SecretUnusable."""
-    texts = secret(name).split()[:MOST_KEYS]
+    """Return the verification keys in this secret. Raises SecretUnknown and SecretUnusable."""
+    texts = secrets.keys(name)
     try:
         from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey  # noqa: PLC0415  see below
         from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  only SendGrid's users need it
