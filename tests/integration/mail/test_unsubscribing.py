@@ -157,3 +157,9 @@ def test_a_kind_that_cannot_make_a_link_says_why(settings: Settings) -> None:
         change()
         with case(words), pytest.raises(CannotBeWritten, match=words):
             queue(name, words)
+
+
+def test_a_link_is_of_a_kind_that_there_is() -> None:
+    """Who clicked one with a misspelt kind would go on getting the e-mails."""
+    with pytest.raises(kinds.UnknownKind, match=r"'newsletter\.weakly'\. Did you mean newsletter\.weekly\?"):
+        unsubscribing.url("newsletter.weakly", KIM)

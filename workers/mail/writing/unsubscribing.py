@@ -12,6 +12,7 @@ from django.core.signing import BadSignature, Signer
 from django.urls import NoReverseMatch, reverse
 
 from weir.conf import settings
+from weir.workers.mail import kinds
 from weir.workers.mail.addresses import address_hash, canonical
 from weir.workers.mail.headers.texts import CannotBeWritten
 
@@ -34,9 +35,10 @@ class Subscription(NamedTuple):
 def url(kind: str, address: str) -> str:
     """Return the URL of the page on which the owner of this address unsubscribes from this kind, such as for a footer.
 
-    It needs no login. Raises EmailCannotBeWritten if the address is none, WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set, or
-    the project does not include `weir.workers.mail.web.urls`.
+    It needs no login. Raises UnknownEmailKind; and EmailCannotBeWritten if the address is none,
+    WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set, or the project does not include `weir.workers.mail.web.urls`.
     """
+    kinds.get(kind)  # raises UnknownKind
     hashed = bytes.fromhex(address_hash(canonical(address)))
     if not settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN:
         raise CannotBeWritten("Nobody can unsubscribe: WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set.")
