@@ -36,6 +36,7 @@ _PLACES = {
     "Fetch": "weir.workers.fetches.models",
     "FetchState": "weir.workers.fetches.models",
     "BodyGone": "weir.workers.fetches.models",
+    "BodyUnreachable": "weir.workers.fetches.models",
     "request_fetch": "weir.workers.fetches.enqueue",
     "request_fetches": "weir.workers.fetches.enqueue",
     "RequestedFetches": "weir.workers.fetches.requested",

@@ -55,6 +55,7 @@ from weir.workers.fetches.cancelling import cancel_batch
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import BodyGone
+from weir.workers.fetches.models import BodyUnreachable
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.reports.forecast import Forecast as SiteForecast
@@ -117,6 +118,7 @@ __all__ = [
     "APPS_THROTTLE",
     "BatchCounts",
     "BodyGone",
+    "BodyUnreachable",
     "BounceReport",
     "CancelledBatch",
     "DEFAULT",

@@ -116,14 +116,14 @@ class ActionCommand(ExactCommand):
         action = next(action for action in self.actions if action.name == options["action"])
         try:
             answer = action.run(**options)
+            if not isinstance(answer, bytes | Result):  # a file, which may be refused while it is read
+                with answer:
+                    shutil.copyfileobj(answer, cast("Any", self.stdout).buffer)
+                return
         except self.refusals as refusal:
             raise CommandError(str(refusal)) from refusal
         if isinstance(answer, bytes):
             cast("Any", self.stdout).buffer.write(answer)
-            return
-        if not isinstance(answer, Result):
-            with answer:
-                shutil.copyfileobj(answer, cast("Any", self.stdout).buffer)
             return
         self._print(answer, as_json=options["json"])
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any, Final
 
 import pytest
 from django.core.files.storage import FileSystemStorage
+from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from demo.fakes import sites
 from tests.integration.bodies import storages
 from tests.integration.conftest import Eventually, StartPython, database_now
 from tests.integration.fetching import fetch_until, fetched
+from tests.programs import Program, token
 from weir.ratelimit import site_settings
 from weir.workers.fetches.bodies.spilled import SpilledBody
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
@@ -25,7 +28,16 @@ from weir.workers.fetches.fetcher.results.keeper import THREADS
 from weir.workers.fetches.maintenance import bodies
 from weir.workers.fetches.maintenance.bodies import purge_bodies
 from weir.workers.fetches.maintenance.sweep import sweep
-from weir.workers.fetches.models import BodyFile, BodyGone, BodyKeeping, Fetch, FetchBody, FetchState, KeptBody
+from weir.workers.fetches.models import (
+    BodyFile,
+    BodyGone,
+    BodyKeeping,
+    BodyUnreachable,
+    Fetch,
+    FetchBody,
+    FetchState,
+    KeptBody,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -245,6 +257,34 @@ def test_who_reads_a_body_whose_file_is_lost_is_told_so(
     settings.STORAGES = {name: value for name, value in settings.STORAGES.items() if name != "bodies"}
     with pytest.raises(BodyGone, match="in the storage 'bodies', which STORAGES does not have"):
         _ = fetch.content
+
+
+@pytest.mark.parametrize("down", ["open", "read"])
+def test_who_reads_a_body_while_its_storage_is_away_is_told_to_come_again(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, down: str
+) -> None:
+    """In code, at the command line and over HTTP; and when the storage is back, the body is read, also in parts."""
+    [fetch] = fetch_all(fetcher, running_sites.url(0, f"/big/{LARGE}"))
+    program, path = Program(token("weir_fetches.view_fetch")), f"/fetches/{fetch.pk}/body"
+    monkeypatch.setattr(storages, "failing", frozenset({down}))
+    said = r"The body is in the storage 'bodies', which cannot be read now \(ConnectionError\): try again later\."
+    for read in (lambda: fetch.content, lambda: fetch.text):
+        with pytest.raises(BodyUnreachable, match=said):
+            read()
+    with pytest.raises(CommandError, match=said):
+        call_command("fetches", "show", str(fetch.pk), "--body")
+    answer = program.call("GET", path)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert re.fullmatch(said, answer.json()["detail"])
+    monkeypatch.setattr(storages, "failing", frozenset())
+    answer = program.call("GET", path)
+    [file] = files(tmp_path)
+    assert (answer.status_code, b"".join(answer.streaming_content)) == (200, file.read_bytes())
+    with fetch.open_content() as content:
+        assert content.seek(-3, 2) == content.tell() == LARGE - 3
+        assert content.read() == file.read_bytes()[-3:]
+        content.seek(1)
+        assert content.read(2) == file.read_bytes()[1:3]
 
 
 @pytest.mark.parametrize("lost", ["file", "storage", "bytes"])

@@ -13,8 +13,12 @@ PIECE: Final = 2**20  # bytes
 
 
 def body_response(request: HttpRequest, file: BinaryIO, **options: Any) -> HttpResponseBase:
-    """Return the answer with this file, which is closed at its end."""
-    first = _beginning(file)
+    """Return the answer with this file, which is closed at its end. Raises what reading its beginning raises."""
+    try:
+        first = _beginning(file)
+    except BaseException:
+        file.close()
+        raise
     if len(first) < PIECE:
         file.close()
         return HttpResponse(first, **options)

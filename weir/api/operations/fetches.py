@@ -21,6 +21,7 @@ from weir.api.http.problems import (
     OTHER_REQUEST,
     READ_ONLY,
     TOO_LATE,
+    UNAVAILABLE,
     Problem,
 )
 from weir.api.idempotency import once
@@ -48,7 +49,7 @@ from weir.workers.fetches.actions import fetches
 from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.methods import SAFE
-from weir.workers.fetches.models import FINAL, LONGEST_BATCH_NAME, BodyGone, Fetch
+from weir.workers.fetches.models import FINAL, LONGEST_BATCH_NAME, BodyGone, BodyUnreachable, Fetch
 from weir.workers.fetches.reports import fetch_filters
 from weir.workers.fetches.reports.fetch_list import fetch_list
 from weir.workers.fetches.reports.fetch_way import FetchOnItsWay, fetch_way
@@ -149,12 +150,12 @@ def get_fetch_why(request: HttpRequest, fetch_id: Id) -> FetchWhy:
 def get_fetch_body(request: HttpRequest, fetch_id: Id) -> HttpResponseBase:
     """Return the body of a fetch, decompressed, as it came or as much as is kept of it: a stranger chose it."""
     fetch = Fetch.objects.filter(pk=fetch_id).first()
-    with refused(NOT_FOUND, BodyGone):
+    with refused(NOT_FOUND, BodyGone), refused(UNAVAILABLE, BodyUnreachable):
         content = fetch.open_content() if fetch else None
-    if content is None:
-        raise Problem(NOT_FOUND, f"Fetch {fetch_id} has no body." if fetch else str(UnknownFetch(fetch_id)))
-    disposition = f'attachment; filename="fetch-{fetch_id}"'
-    return body_response(request, content, content_type=BINARY, headers={"Content-Disposition": disposition})
+        if content is None:
+            raise Problem(NOT_FOUND, f"Fetch {fetch_id} has no body." if fetch else str(UnknownFetch(fetch_id)))
+        disposition = f'attachment; filename="fetch-{fetch_id}"'
+        return body_response(request, content, content_type=BINARY, headers={"Content-Disposition": disposition})
 
 
 @operation(

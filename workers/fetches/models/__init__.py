@@ -5,6 +5,7 @@ from weir.workers.fetches.models.batch import LONGEST_BATCH_NAME, LONGEST_TASK_N
 from weir.workers.fetches.models.bodies import (
     BodyFile,
     BodyGone,
+    BodyUnreachable,
     BodyKeeping,
     FetchBody,
     KeptBody,
@@ -31,6 +32,7 @@ __all__ = [
     "BatchChange",
     "BodyFile",
     "BodyGone",
+    "BodyUnreachable",
     "BodyKeeping",
     "Fetch",
     "FetchBody",

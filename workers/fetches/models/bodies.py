@@ -4,8 +4,10 @@ A short body of an answer is in its FetchBody. A longer one is a KeptBody, which
 its bytes are in its row, or in a file of a storage (WEIR_FETCH_STORAGE).
 """
 
-from io import BytesIO
-from typing import BinaryIO, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import SEEK_SET, BufferedReader, BytesIO, RawIOBase
+from typing import Any, BinaryIO, cast
 
 from django.core.files.storage import storages
 from django.core.files.storage.handler import InvalidStorageError
@@ -16,6 +18,10 @@ from django.db.models.functions import Now
 
 class BodyGone(Exception):
     """The fetch had a body, which is not kept any more, or cannot be read; the message says why."""
+
+
+class BodyUnreachable(Exception):
+    """The storage that has the body cannot be read now; the message says which. Try again later."""
 
 
 class KeptBody(models.Model):
@@ -35,15 +41,71 @@ class KeptBody(models.Model):
         return f"a body of {self.size} bytes"
 
     def open(self) -> BinaryIO:
-        """Return the body as a file that is open for reading. Raises BodyGone if its storage does not have it."""
+        """Return the body as a file that is open for reading.
+
+        Raises BodyGone if its storage does not have it, and BodyUnreachable if the storage is away. Some storages, such
+        as buckets, find out only when the file is read.
+        """
         if not self.file:
             return BytesIO(bytes(self.content or b""))
-        try:
-            return cast("BinaryIO", storages[self.storage].open(self.file, "rb"))
-        except InvalidStorageError as error:
-            raise BodyGone(f"The body is in the storage {self.storage!r}, which STORAGES does not have.") from error
-        except FileNotFoundError as error:
-            raise BodyGone(f"The storage {self.storage!r} has lost the file of the body, {self.file}.") from error
+        with _explained(self):
+            return cast("BinaryIO", BufferedReader(_InStorage(self, storages[self.storage].open(self.file, "rb"))))
+
+
+@contextmanager
+def _explained(kept: KeptBody) -> Iterator[None]:
+    """Raise BodyGone or BodyUnreachable for an error of the storage."""
+    try:
+        yield
+    except (BodyGone, BodyUnreachable):
+        raise
+    except InvalidStorageError as error:
+        raise BodyGone(f"The body is in the storage {kept.storage!r}, which STORAGES does not have.") from error
+    except FileNotFoundError as error:
+        raise BodyGone(f"The storage {kept.storage!r} has lost the file of the body, {kept.file}.") from error
+    except Exception as error:  # each storage has errors of its own
+        why = f"which cannot be read now ({type(error).__name__})"
+        raise BodyUnreachable(f"The body is in the storage {kept.storage!r}, {why}: try again later.") from error
+
+
+class _InStorage(RawIOBase):
+    """A file in a storage, whose errors are explained."""
+
+    def __init__(self, kept: KeptBody, file: Any) -> None:
+        self._kept, self._file = kept, file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        with _explained(self._kept):
+            return bool(self._file.seekable())
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401  a buffer of bytes
+        with _explained(self._kept):
+            data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        with _explained(self._kept):
+            return bytes(self._file.read())
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        with _explained(self._kept):
+            self._file.seek(offset, whence)
+            return int(self._file.tell())
+
+    def tell(self) -> int:
+        with _explained(self._kept):
+            return int(self._file.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                self._file.close()
+            finally:
+                super().close()
 
 
 class FetchBody(models.Model):
@@ -68,14 +130,17 @@ class FetchBody(models.Model):
 
     @property
     def content(self) -> bytes:
-        """The whole body. Raises BodyGone if it is not kept any more, and what a storage raises."""
+        """The whole body. Raises BodyGone if it is not kept any more, and BodyUnreachable if its storage is away."""
         if self.own is not None:
             return bytes(self.own)
         with self.open() as file:
             return file.read()
 
     def open(self) -> BinaryIO:
-        """Return the body as a file that is open for reading: one in a storage is read in pieces. Raises BodyGone."""
+        """Return the body as a file that is open for reading: one in a storage is read in pieces.
+
+        Raises BodyGone and BodyUnreachable, the latter also when the file is read.
+        """
         if self.own is not None:
             return BytesIO(bytes(self.own))
         kept = None if self.sha256 is None else KeptBody.objects.filter(pk=self.sha256).first()

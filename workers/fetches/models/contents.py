@@ -17,7 +17,7 @@ class HasBodies:
     def content(self) -> bytes | None:
         """Return the body; after a 304, the body of the earlier result; None without a body.
 
-        Raises BodyGone if the body was deleted, or lost by its storage, and what a storage raises that is away.
+        Raises BodyGone if the body was deleted, or lost by its storage, and BodyUnreachable if its storage is away.
         """
         body = self._body()
         return None if body is None else body.content
@@ -33,7 +33,10 @@ class HasBodies:
         return None if content is None else text_of(content, self._headers_of_body())
 
     def open_content(self) -> BinaryIO | None:
-        """Return the body as a file that is open for reading, which suits large ones; raises as `content`."""
+        """Return the body as a file that is open for reading, which suits large ones; raises as `content`.
+
+        A storage may be found to be away only when the file is read, which then raises BodyUnreachable.
+        """
         body = self._body()
         return None if body is None else body.open()
 

@@ -20,7 +20,7 @@ from weir.workers.fetches.actions import fetches as actions
 from weir.workers.fetches.batches.counts import UnknownBatch, id_of
 from weir.workers.fetches.management import fetch_text
 from weir.workers.fetches.management.listing import List
-from weir.workers.fetches.models import ACTIVE, BodyGone, Fetch
+from weir.workers.fetches.models import ACTIVE, BodyGone, BodyUnreachable, Fetch
 from weir.workers.fetches.reports.fetch_filters import error_like
 from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
@@ -148,7 +148,16 @@ class Cancel(Subcommand):
 class Command(ActionCommand):
     help = "List and show fetches, say why one waits, queue failed ones again, or take back what has not started."
     actions = (List(), Ended(Subject.FETCH), Show(), Why(), Retry(), Cancel())
-    refusals: ClassVar = (*REFUSALS, ValueError, UnknownSite, UnknownFetch, UnknownBatch, acting.ActRefused)
+    refusals: ClassVar = (
+        *REFUSALS,
+        ValueError,
+        BodyGone,
+        BodyUnreachable,
+        UnknownSite,
+        UnknownFetch,
+        UnknownBatch,
+        acting.ActRefused,
+    )
 
 
 def _would_retry(meant: QuerySet[Fetch], limit: int | None) -> Result:
@@ -218,10 +227,7 @@ def _body(fetch_id: int, *, as_json: bool) -> BinaryIO:
         raise UnknownFetch(fetch_id)
     if as_json:
         raise ValueError("Give --body or --json: not both.")
-    try:
-        content = fetch.open_content()
-    except BodyGone as error:
-        raise ValueError(str(error)) from error
+    content = fetch.open_content()
     if content is None:
         own = fetch_text.own_request(is_robots=fetch.is_robots, token_client=fetch.token_client)
         why_not = f"it is {own or fetch.state}"
