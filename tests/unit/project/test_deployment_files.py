@@ -304,8 +304,10 @@ def test_compose_volumes_are_declared_and_where_the_images_keep_data() -> None:
         if "volumes" in service
     }
 
+    spilled = mounted.pop("fetcher")
     assert mounted == {"postgres": ["postgres:/var/lib/postgresql"], "valkey": ["valkey:/data"]}
-    assert set(compose()["volumes"]) == {"postgres", "valkey"}
+    assert spilled == [f"spilled:{services()['fetcher']['environment']['TMPDIR']}"]  # where it spills large bodies
+    assert set(compose()["volumes"]) == {"postgres", "valkey", "spilled"}
 
 
 def test_compose_refuses_to_start_without_secrets() -> None:

@@ -160,6 +160,24 @@ def test_each_pod_is_confined(name: str) -> None:
         assert "memory" in container["resources"]["limits"]
 
 
+def test_fetchers_spill_large_bodies_to_the_disk_of_the_node() -> None:
+    """All other files of all pods are in memory, of which a large body would take what the fetcher needs."""
+    of_disk = {
+        (name, volume["name"])
+        for name, pod in pods().items()
+        for volume in pod["volumes"]
+        if volume["emptyDir"].get("medium") != "Memory"
+    }
+    assert of_disk == {("fetcher", "spilled")}
+    [container] = pods()["fetcher"]["containers"]
+    assert {"name": "spilled", "mountPath": _variables_of(container)["TMPDIR"]} in container["volumeMounts"]
+    assert all("sizeLimit" in volume["emptyDir"] for pod in pods().values() for volume in pod["volumes"])
+
+
+def _variables_of(container: Any) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container["env"]}
+
+
 def test_secrets_are_named_and_not_contained() -> None:
     """The owner's address is known to `migrate` alone, which has a session of its own; and nothing here is a secret."""
     assert of_kind("Secret") == {}
