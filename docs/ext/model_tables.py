@@ -1,7 +1,7 @@
 """The directive `model`: columns, constraints and indexes of a table, as its Django model defines them.
 
 The body explains the columns that have no help text, one a line; those that mean the same in each table are in
-EVERYWHERE. A column that nothing explains is a warning, and so is one that is explained twice.
+EVERYWHERE, and the id of a table with one row is explained by itself. A column that nothing explains is a warning, and so is one that is explained twice.
 
 ```{model} weir_ratelimit.Site
 paused_until: nothing starts before
@@ -30,6 +30,16 @@ from . import tables
 SHORT = {"timestamp with time zone": "timestamptz", "double precision": "float8"}
 EVERYWHERE = {
     "created_at": "when it was made",
+    "acted_at": "when",
+    "deleted_at": "when",
+    "fetched_at": "when",
+    "paused_at": "when",
+    "rendered_at": "when",
+    "reserved_at": "when",
+    "resolved_at": "when",
+    "revoked_at": "when",
+    "next_attempt_at": "not claimed before",
+    "name": "its name",
     "user_id": "the user",
     "fetch_id": "the fetch",
     "email_id": "the e-mail",
@@ -73,7 +83,7 @@ class ModelTables(SphinxDirective):
         rows = []
         for field in model._meta.concrete_fields:
             column = str(field.column)
-            here = explained.pop(column, "") or (EVERYWHERE.get(column, "") if not field.help_text else "")
+            here = explained.pop(column, "") or ("" if field.help_text else _everywhere(field))
             if bool(here) == bool(field.help_text) and not field.auto_created:
                 how = "twice: here, and by its help_text" if here else "neither here nor by a help_text"
                 self._warn(f"{column} of {model._meta.label} is explained {how}")
@@ -90,6 +100,12 @@ class ModelTables(SphinxDirective):
 
     def _warn(self, text: str) -> None:
         logger.warning(text, location=self.get_location())
+
+
+def _everywhere(field: "models.Field[Any, Any]") -> str:
+    if field.primary_key and field.default == 1:
+        return "always 1"
+    return EVERYWHERE.get(str(field.column), "")
 
 
 def _type(field: "models.Field[Any, Any]") -> str:

@@ -72,7 +72,6 @@ NOT_RUN += [
 
 NOT_RUN += [
     NotRun("docs/how-to/monitor.md", "scrape_configs:", "There is no Prometheus."),
-    NotRun("docs/how-to/monitor.md", "livenessProbe:", "There is no Kubernetes."),
 ]
 
 NOT_RUN += [
