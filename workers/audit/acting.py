@@ -79,6 +79,11 @@ def of_shell(name: str | None = None) -> Actor:
     return Actor(name=name, door=Door.COMMAND, may=lambda _permission: True)
 
 
+def of_code(who: str) -> Actor:
+    """Return the person in whose name code of the project acts, which decides itself what that person may do."""
+    return Actor(name=who.strip(), door=Door.CODE, may=lambda _permission: True)
+
+
 @dataclass(frozen=True, slots=True)
 class AuditedAction:
     """An action of operators: its name in the audit trail, the permission for it, and whether it needs a reason."""

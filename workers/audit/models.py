@@ -24,6 +24,7 @@ class Door(models.TextChoices):
     ADMIN = "admin"
     COMMAND = "command"
     API = "api", "API"
+    CODE = "code"  # of the project, in somebody's name
 
 
 class Entry(models.Model):

@@ -4,7 +4,6 @@ Functions raise acting.ActRefused if the actor may not act, or gives no reason, 
 version that the actor has looked at, is not the effect's version any more; None stands for any version.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from django.db import transaction
@@ -14,25 +13,18 @@ from weir.workers.audit.acting import Actor, AuditedAction, State
 from weir.workers.effects import kinds, queueing, resolving
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
 
-MAY_ACT: Final = "weir_effects.resolve_effect"
-RESOLVE: Final[Mapping[Act, AuditedAction]] = {
-    act: AuditedAction(f"effects.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True) for act in Act
-}
-PAUSE: Final = AuditedAction("effects.pause_kind", MAY_ACT, wants_reason=True)
-RESUME: Final = AuditedAction("effects.resume_kind", MAY_ACT, wants_reason=True)
+RESOLVE: Final = resolving.ACTIONS
+PAUSE: Final = AuditedAction("effects.pause_kind", resolving.MAY_ACT, wants_reason=True)
+RESUME: Final = AuditedAction("effects.resume_kind", resolving.MAY_ACT, wants_reason=True)
 
 
 def resolve(actor: Actor, effect_id: int, act: Act, *, why: str, seen: str | None = None) -> Effect:
     """Record what became of an effect, or decide what happens to it next: see resolving.resolve."""
-    action = RESOLVE[act]
-    action.allow(actor, why)
+    RESOLVE[act].allow(actor, why)
     with transaction.atomic():
         looked_at = Effect.objects.select_for_update().get(pk=effect_id)
         acting.refuse_changed(f"Effect {effect_id}", version_of(looked_at), seen)
-        before = _state_of(looked_at)
-        effect = resolving.resolve(effect_id, act, actor.name, why)
-        action.record(actor, f"effect {effect_id}", why, before=before, after=_state_of(effect))
-        return effect
+        return resolving.resolve_as(actor, effect_id, act, why)
 
 
 def version_of(effect: Effect) -> str:
@@ -67,10 +59,6 @@ def resume(actor: Actor, kind: str, *, why: str) -> bool:
         paused.delete()
         transaction.on_commit(queueing.wake, robust=True)
         return True
-
-
-def _state_of(effect: Effect) -> Mapping[str, object]:
-    return {"state": effect.state, "phase": effect.phase}
 
 
 def _said(paused: PausedEffectKind) -> State:

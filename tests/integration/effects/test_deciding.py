@@ -13,6 +13,7 @@ from pytest_django import Settings
 from tests.cases import for_each
 from tests.payments import PaymentApi
 from tests.refunds import BLIND, KEYED, PROBED, queue
+from weir import EffectAct, resolve_effect
 from weir.workers.audit.acting import Actor, NotPermitted
 from weir.workers.audit.models import Door, Entry
 from weir.workers.effects import actions, checks, kinds, resolving
@@ -91,6 +92,25 @@ def test_an_unknown_one_that_is_done_again_keeps_its_key_and_a_failed_one_gets_a
     runner.perform_due()
     again = resolving.resolve(declined.pk, Act.AGAIN, "ada", "The card works now.")
     assert (again.state, again.idempotency_key != declined.idempotency_key) == ("pending", True)
+
+
+def test_what_code_decides_in_a_persons_name_is_in_the_audit_trail(api: PaymentApi, settings: Settings) -> None:
+    """Code decides itself who may: that operators change nothing now does not concern it."""
+    settings.WEIR_OPS_READ_ONLY = True
+    effect = unknown(api)
+    resolve_effect(effect.pk, EffectAct.GIVE_UP, " ada ", "The customer was called.")
+    entry = Entry.objects.get()
+    assert (entry.actor, entry.door, entry.action, entry.why) == (
+        "ada",
+        "code",
+        "effects.give_up",
+        "The customer was called.",
+    )
+    assert entry.target == f"effect {effect.pk}"
+    assert [(change.name, change.was, change.became) for change in entry.changes] == [("state", "unknown", "failed")]
+    with pytest.raises(ValueError, match="Say who"):
+        resolve_effect(effect.pk, EffectAct.AGAIN, "ada", " ")
+    assert Entry.objects.count() == 1
 
 
 def test_what_cannot_be_decided_is_refused_with_a_sentence(api: PaymentApi) -> None:
