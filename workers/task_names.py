@@ -6,6 +6,8 @@ names. So a lower module of a package can send a message to a task that a higher
 
 from typing import Any, Final
 
+LONGEST: Final = 200  # characters of the name of a user's task that a row names
+
 DISPATCH = "weir.fetches.dispatch"
 FETCH_BATCH = "weir.fetches.fetch_batch"
 SWEEP = "weir.fetches.sweep"

@@ -12,7 +12,7 @@ from weir.conf import settings
 from weir.ratelimit.site_names import as_argument
 from weir.workers import schedule, ticks
 from weir.workers.cli.terminal import span
-from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
+from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.overview.locks import LockHolder
 from weir.workers.overview.overview import LATE_S, MOST, Numbers, Overview
 from weir.workers.processes import kinds

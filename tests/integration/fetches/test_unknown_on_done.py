@@ -21,6 +21,7 @@ from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.on_done import calls, unknown
 from weir.workers.fetches.reports.why import why
 from weir.workers.fetches.retrying import retry_failed
+from weir.workers.on_done.unknown import AGAIN_AFTER, CALLED_AGAIN
 from weir.workers.recovery.signals import postgresql_clock_stepped
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -83,14 +84,14 @@ def test_a_worker_keeps_the_call_before_it_rejects_the_message() -> None:
     assert consumer.did == [1]
     again_at = Fetch.objects.get().on_done_again_at
     assert again_at
-    assert timedelta(0) < again_at - database_now() <= unknown.AGAIN_AFTER
+    assert timedelta(0) < again_at - database_now() <= AGAIN_AFTER
 
 
 def test_fetches_why_names_the_task_and_when_it_is_called_again() -> None:
     fetch = ended()
     Consumer().gets(called(fetch))
     _, kept = why(fetch.pk).blockers
-    assert (kept.kind, TASK in kept.text, kept.remedy) == ("on_done", True, unknown.CALLED_AGAIN)
+    assert (kept.kind, TASK in kept.text, kept.remedy) == ("on_done", True, CALLED_AGAIN)
     assert kept.until == Fetch.objects.get().on_done_again_at
 
 

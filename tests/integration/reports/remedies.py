@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management import get_commands, load_command_class
 
-from weir.workers.fetches.on_done.unknown import CALLED_AGAIN
+from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.why import FetchBlocker
 
 IN_WORDS = frozenset({"", "start more fetchers", CALLED_AGAIN})

@@ -7,7 +7,7 @@ from django.db.models import F
 
 from weir.postgres.statements import Statement
 from weir.workers.fetches.models import LONGEST_BATCH_NAME, Batch
-from weir.workers.fetches.on_done.names import name_of
+from weir.workers.on_done.names import name_of
 
 
 class HeldBatch(NamedTuple):

@@ -6,8 +6,10 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from weir.workers import task_names
+
 LONGEST_BATCH_NAME = 200  # characters
-LONGEST_TASK_NAME = 200  # characters
+LONGEST_TASK_NAME = task_names.LONGEST
 
 
 class Batch(models.Model):

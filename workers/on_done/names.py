@@ -1,4 +1,4 @@
-"""The name of the task that a fetch calls at its end; a name that this process knows to be misspelt is refused."""
+"""The name of the task that a fetch or an effect calls at its end; a name that this process knows to be misspelt is refused."""
 
 import sys
 from functools import cache
@@ -10,8 +10,7 @@ from django.apps import apps
 
 from weir.conf.texts.suggestions import did_you_mean
 from weir.logs.loggers import get_logger
-from weir.workers import broker_link
-from weir.workers.fetches.models import LONGEST_TASK_NAME
+from weir.workers import broker_link, task_names
 
 log = get_logger(__name__)
 
@@ -24,8 +23,8 @@ def name_of(on_done: object, parameter: str = "on_done") -> str:
     name = on_done.name if isinstance(on_done, Task) else on_done or ""
     if not isinstance(name, str):
         raise TypeError(f"{parameter} must be a Celery task or its name, not {on_done!r}.")
-    if len(name) > LONGEST_TASK_NAME:
-        raise ValueError(f"{parameter} must be of at most {LONGEST_TASK_NAME} characters, not {len(name)}: {name!r}.")
+    if len(name) > task_names.LONGEST:
+        raise ValueError(f"{parameter} must be of at most {task_names.LONGEST} characters, not {len(name)}: {name!r}.")
     if not name.isprintable():
         raise ValueError(f"{parameter} must be the name of a task, without control characters: {name!r}.")
     if isinstance(on_done, str) and on_done:

@@ -1,0 +1,64 @@
+"""What a worker does with a call of `on_done` whose task it does not know: the row that named it keeps the call.
+
+Celery rejects such a message, and the broker forgets it. So the worker records the call in the row first, and it is
+made again. If the worker is killed before it has done so, it has not rejected the message either: the broker delivers
+it to another worker.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.db import DataError, Error, connection
+
+from weir.logs.loggers import get_logger
+from weir.workers.cli.terminal import span
+
+log = get_logger(__name__)
+
+AGAIN_AFTER: Final = timedelta(minutes=5)
+# What a person does about it, for each report that tells of such a call.
+CALLED_AGAIN: Final = (
+    "define this task, and restart the workers of its queue: it is called again every "
+    f"{span(AGAIN_AFTER.total_seconds())}"
+)
+RECORD_AGAIN_S: Final = 5.0  # seconds after which a worker that could not write tries again; it keeps the message
+
+Record = Callable[[int, str], object]  # stores in the row of this id that a worker does not know this task
+
+
+def keep_calls(consumer: Any, header: str, record: Record) -> None:  # noqa: ANN401  Celery's
+    """Make this consumer of a worker record each call of a task that the worker does not know.
+
+    `header` is the message's that has the id of the row. Each room keeps its own calls, one after the other.
+    """
+    consumer.on_unknown_task = partial(_keep, consumer, consumer.on_unknown_task, header, record)
+
+
+def _keep(
+    consumer: Any,  # noqa: ANN401  as above
+    reject: Callable[..., None],
+    header: str,
+    record: Record,
+    body: object,
+    message: Any,  # noqa: ANN401  as above
+    error: Exception,
+) -> None:
+    """Record the call, and let Celery reject the message; if PostgreSQL does not take it, try both again later."""
+    headers = message.headers or {}
+    row, task = headers.get(header), headers.get("task", "")
+    try:
+        if isinstance(task, str) and isinstance(row, int):
+            try:
+                record(row, task)
+            finally:
+                connection.close()  # in a worker's parent process, nothing would replace a broken one
+    except (DataError, UnicodeEncodeError):  # no row can have such an id, or name such a task: nothing is kept
+        reject(body, message, error)
+    except Error as failure:
+        log.warning("call_not_kept", **{header: row}, task=task, error=str(failure))
+        arguments = (consumer, reject, header, record, body, message, error)
+        consumer.timer.call_after(RECORD_AGAIN_S, _keep, arguments)
+    else:
+        reject(body, message, error)
