@@ -25,13 +25,14 @@ class EffectsConfig(weir_apps.WeirApp):
         from weir.workers.effects import checks  # noqa: F401, PLC0415  registering is the purpose
         from weir.workers.effects.maintenance import recovering, stepping  # noqa: PLC0415
         from weir.workers.effects.names import NAMES  # noqa: PLC0415
+        from weir.workers.effects.on_done import CALLS_DUE  # noqa: PLC0415
         from weir.workers.ledger.queueing import HAS_WORK  # noqa: PLC0415
         from weir.workers.recovery.signals import postgresql_clock_stepped, postgresql_went_back  # noqa: PLC0415
 
         postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="weir.workers.effects")
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.effects")
-        has_work = work.answer_of(HAS_WORK.with_names(NAMES._asdict()))
-        work.ask_before(task_names.PERFORM_EFFECTS, has_work, sent_every_s=math.inf)
+        has_work, calls_due = work.answer_of(HAS_WORK.with_names(NAMES._asdict())), work.answer_of(CALLS_DUE)
+        work.ask_before(task_names.PERFORM_EFFECTS, lambda: has_work() or calls_due(), sent_every_s=math.inf)
 
         autodiscover_modules("effects")
         hidden.hide()

@@ -8,10 +8,17 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from weir.workers.effects.names import EffectState, Phase
+from weir.workers import task_names
+from weir.workers.effects.names import ENDS, EffectState, Phase
 from weir.workers.ledger.rows import HAS_REPLY, SAYS_WHY, LedgerQuerySet, LedgerRow, Pause, only_in
 
 HELD = (EffectState.CLAIMED, EffectState.BEGUN, EffectState.UNKNOWN)
+# The effect has ended, and has not called the task of its `on_done` since.
+OWES_CALL = (
+    Q(state__in=[state.value for state in ENDS])
+    & ~Q(on_done="")
+    & (Q(on_done_called_at__isnull=True) | Q(on_done_called_at__lt=F("ended_at")))
+)
 _PENDING, _NOT_DONE = Q(state=EffectState.PENDING), ~Q(state=EffectState.DONE)
 
 
@@ -31,6 +38,10 @@ class EffectQuerySet(LedgerQuerySet["Effect"]):
     def silent(self, after: timedelta) -> Self:  # noqa: ARG002  the lease of an effect that is in flight says it
         """Return the effects that are in flight, and whose process does not renew their lease any more."""
         return self.filter(state=EffectState.BEGUN, claimed_until__lte=Now())
+
+    def owing_calls(self) -> Self:
+        """Return the effects that have ended, and have not called their tasks since."""
+        return self.filter(OWES_CALL)
 
     def unknown(self) -> Self:
         """Return the effects that wait for an operator, the oldest first."""
@@ -64,6 +75,15 @@ class Effect(LedgerRow):
         max_length=300, blank=True, default="", db_default="", help_text="the name that the other side gave it"
     )
     result = models.JSONField(null=True, help_text="what its call returned, or its probe")
+    on_done = models.CharField(
+        max_length=task_names.LONGEST,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the task that is called, with the id, when it has ended",
+    )
+    on_done_called_at = models.DateTimeField(null=True, help_text="for an end before that")
+    on_done_again_at = models.DateTimeField(null=True, help_text="when it is called again: a worker knew no such task")
 
     objects: ClassVar = EffectQuerySet.as_manager()
 
@@ -101,6 +121,13 @@ class Effect(LedgerRow):
                 fields=["expires_at"],
                 condition=Q(state__in=["pending", "claimed"], expires_at__isnull=False),
                 name="weir_effect_expires",
+            ),
+            # Sweep: calls of `on_done` that were not made, and those that workers kept.
+            models.Index(fields=["ended_at"], condition=OWES_CALL, name="weir_effect_owes_call"),
+            models.Index(
+                fields=["on_done_again_at"],
+                condition=Q(on_done_again_at__isnull=False),
+                name="weir_effect_called_again",
             ),
             # For lists of a state, the oldest first, and for numbers. Most effects are done, and are left out.
             models.Index(fields=["state", "created_at", "id"], condition=_NOT_DONE, name="weir_effect_not_done"),

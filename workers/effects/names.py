@@ -20,6 +20,9 @@ class EffectState(models.TextChoices):
     EXPIRED = "expired"  # at `expires_at`, the effect had not happened, and no attempt had begun
 
 
+ENDS: Final = (EffectState.DONE, EffectState.FAILED, EffectState.CANCELLED, EffectState.EXPIRED)
+
+
 class Phase(models.TextChoices):
     """How far the last attempt came, if it did not end with `done`."""
 

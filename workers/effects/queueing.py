@@ -9,7 +9,7 @@ once("stripe.refund", str(order.pk), context={"charge": order.charge})
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from django.db import DEFAULT_DB_ALIAS
@@ -22,8 +22,12 @@ from weir.workers.effects.models import Effect
 from weir.workers.effects.names import NAMES
 from weir.workers.ledger import queueing
 from weir.workers.ledger.waking import Waker
+from weir.workers.on_done.names import name_of
 from weir.workers.publish import publish
 from weir.workers.tracing import correlation, spans
+
+if TYPE_CHECKING:
+    from celery import Task
 
 
 class StoredRow(NamedTuple):
@@ -38,7 +42,7 @@ class StoredRow(NamedTuple):
 QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
 _FIND = queueing.FIND.with_names(NAMES._asdict())
 # The fields of an Effect that are passed to the statement `queue` unchanged.
-_STORED = ("kind", "key", "priority", "idempotency_key", "correlation_id", "traceparent")
+_STORED = ("kind", "key", "priority", "idempotency_key", "correlation_id", "traceparent", "on_done")
 
 
 def once(
@@ -49,6 +53,7 @@ def once(
     not_before: datetime | None = None,
     expires_at: datetime | None = None,
     priority: int = 0,
+    on_done: "str | Task[Any, Any] | None" = None,
 ) -> Effect:
     """Queue the effect of this kind and key; return it, or the existing effect. Works in the caller's transaction.
 
@@ -60,11 +65,15 @@ def once(
     `not_before`. Effects of a higher `priority` are begun first. No attempt begins at `expires_at` or later, by the
     database's clock: the effect is then `expired`.
 
-    Raises UnknownEffectKind; and ValueError, and stores nothing, if the key, a time, the priority or the context is
-    bad. An `expires_at` in the past is bad, unless the effect exists already.
+    `on_done` is a Celery task, or its name: it is called with the effect's id when the effect has ended (`done`,
+    `failed`, `cancelled` or `expired`), at least once; again if a person has it done again, and it ends again.
+
+    Raises UnknownEffectKind; TypeError for an `on_done` that is no task; and ValueError, and stores nothing, if the
+    key, a time, the priority, the context or the task's name is bad. An `expires_at` in the past is bad, unless the effect exists already.
     """
     registered = kinds.get(kind)
     queueing.check("an effect", key, context, priority)
+    task = name_of(on_done)
     due_at, ends_at = queueing.times(not_before, expires_at, registered.expires_after)
     if ends_at and ends_at <= timezone.now() and not _FIND(kind=kind, key=key):
         raise ValueError(f"expires_at is past, so that it would never be begun: {ends_at}.")
@@ -75,6 +84,7 @@ def once(
         priority=priority,
         idempotency_key=uuid4(),
         correlation_id=correlation.current(),
+        on_done=task,
     )
     with spans.span("enqueue effect", {"weir.kind": kind}):
         effect.traceparent = spans.traceparent()

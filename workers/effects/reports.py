@@ -13,6 +13,7 @@ from weir.postgres.statements import Statement
 from weir.workers.effects import kinds
 from weir.workers.effects.models import Effect, PausedEffectKind
 from weir.workers.effects.names import EffectState
+from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.processes.status import processes
 
 MOST = 10_000  # no number is counted beyond this
@@ -77,6 +78,9 @@ def why(effect: Effect) -> list[EffectBlocker]:
             f"`manage.py effects resolve {effect.pk} --done`{asks}, `--again` or `--give-up`."
         )
         return [EffectBlocker("unknown", text)]
+    if effect.on_done_again_at:
+        text = f"A worker knew no task {effect.on_done}, which it names as its on_done: {CALLED_AGAIN}."
+        return [EffectBlocker("on_done", text, effect.on_done_again_at)]
     return []
 
 

@@ -1,6 +1,7 @@
 """Records what people say about an effect, in the audit trail, too, and changes the effect accordingly."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.effects import kinds, queueing
 from weir.workers.effects.models import Act, Effect, EffectResolution
 from weir.workers.effects.names import NAMES, EffectState
+from weir.workers.effects.on_done import call_on_done
 from weir.workers.ledger.resolving import CannotBeResolved, Resolver
 
 __all__ = ["CannotBeResolved"]
@@ -119,4 +121,6 @@ def resolve_as(actor: Actor, effect_id: int, act: Act, why: str) -> Effect:
         was = effect.resolutions.latest("pk")
         before, after = ({"state": each.state, "phase": each.phase} for each in (was, effect))
         ACTIONS[act].record(actor, f"effect {effect_id}", why, before=before, after=after)
+        if effect.on_done:
+            transaction.on_commit(partial(call_on_done, [effect_id]), robust=True)
     return effect

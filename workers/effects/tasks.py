@@ -3,11 +3,13 @@
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_process_shutdown, worker_shutdown
+from celery.signals import celeryd_after_setup, worker_process_shutdown, worker_shutdown
 
 from weir.workers import task_names
+from weir.workers.effects import on_done
 from weir.workers.effects.performing import runner
 from weir.workers.effects.performing.crew import CREW
+from weir.workers.on_done import unknown
 from weir.workers.pools import serial
 
 
@@ -19,6 +21,11 @@ def perform_effects() -> None:
     It is safe to run this task twice, at the same time, or late, and to kill it anywhere.
     """
     runner.take_up()
+
+
+@celeryd_after_setup.connect
+def _keep_calls(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401  Celery's worker
+    unknown.keep_calls(instance.consumer, on_done.HEADER, on_done.record)
 
 
 @worker_process_shutdown.connect

@@ -13,7 +13,8 @@ from weir.workers.effects import kinds
 from weir.workers.effects.answers import LARGEST_RESULT, Done, NotDone
 from weir.workers.effects.kinds import EffectKind
 from weir.workers.effects.models import Effect
-from weir.workers.effects.names import EffectState, Phase
+from weir.workers.effects.names import ENDS, EffectState, Phase
+from weir.workers.effects.on_done import call_on_done
 from weir.workers.effects.performing.leases import LEDGER
 from weir.workers.ledger import outcomes, queueing
 from weir.workers.ledger.claiming import ClaimLost
@@ -74,7 +75,11 @@ def perform(effect: Effect) -> Outcome | None:
     with correlation.bound(effect.correlation_id), spans.span("perform effect", shown, link=effect.traceparent):
         try:
             outcome = _outcome(effect, kinds.get(effect.kind))
-            return outcome if LEDGER.record(effect, outcome) else None
+            if not LEDGER.record(effect, outcome):
+                return None
+            if effect.on_done and outcome.state in ENDS:
+                call_on_done([effect.pk])
+            return outcome
         except ClaimLost as lost:
             return lost.outcome
 

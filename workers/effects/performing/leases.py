@@ -10,7 +10,8 @@ from weir.workers.effects import kinds
 from weir.workers.effects.kinds import EffectKind
 from weir.workers.effects.models import Effect
 from weir.workers.effects.names import NAMES
-from weir.workers.ledger.leases import Ledger
+from weir.workers.effects.on_done import call_on_done
+from weir.workers.ledger.leases import EndedRow, Ledger
 from weir.workers.ledger.names import LedgerEvents
 
 
@@ -35,6 +36,11 @@ class EffectLedger(Ledger[Effect]):
         """Also count an attempt: each claimed effect is called, and the call may be what has killed its process."""
         died = "The worker that had claimed it died before it began it."
         return super().take_back_abandoned(attempts=F("attempts") + 1, last_reply=died, **marks)
+
+    def after_expiry(self, ended: Sequence[EndedRow]) -> None:
+        """Call the tasks of those that have expired."""
+        if ended:
+            call_on_done(row.id for row in ended)
 
     def probed(self) -> Sequence[str]:
         return [kind.name for kind in kinds.registered() if kind.probe]

@@ -6,6 +6,7 @@ from uuid import uuid4
 from weir.postgres import own_commits
 from weir.postgres.timeline import gate
 from weir.workers.effects import kinds
+from weir.workers.effects.on_done import call_overdue
 from weir.workers.effects.performing.attempts import perform
 from weir.workers.effects.performing.crew import CREW
 from weir.workers.effects.performing.leases import LEDGER
@@ -21,12 +22,13 @@ def take_up() -> int:
 
 
 def sweep() -> None:
-    """End what has expired, and what dead processes held; may be killed anywhere."""
+    """End what has expired, and what dead processes held, and call what is overdue; may be killed anywhere."""
     own_commits.refuse_transaction("effects")
     gate.require()  # before leases are judged by PostgreSQL's clock
     LEDGER.end_expired(EXPIRING_S)
     LEDGER.take_back_abandoned()
     LEDGER.end_silent()
+    call_overdue()
 
 
 def perform_due(limit: int | None = None, *, at_most_s: float | None = None) -> list[tuple[int, Outcome]]:
