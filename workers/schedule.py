@@ -143,6 +143,14 @@ SCHEDULE: Final = (
         is_new=True,
     ),
     ScheduleEntry(
+        name="weir: purge effects",
+        task=task_names.PURGE_EFFECTS,
+        every=timedelta(minutes=10),
+        app="weir.workers.effects",
+        queue="weir.maintenance",
+        is_new=True,
+    ),
+    ScheduleEntry(
         name="weir: roll up history",
         task=task_names.ROLL_UP,
         every=timedelta(seconds=15),

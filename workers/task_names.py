@@ -25,6 +25,7 @@ EXPIRE_NOTIFICATIONS = "weir.unread.expire"
 SEND_EMAILS = "weir.mail.send_emails"
 PURGE_EMAILS = "weir.mail.purge"
 PERFORM_EFFECTS = "weir.effects.perform"
+PURGE_EFFECTS = "weir.effects.purge"
 ROLL_UP = "weir.history.rollup"
 PURGE_AUDIT = "weir.audit.purge"
 KEEP_EVENTS = "weir.events.keep"
@@ -51,6 +52,7 @@ TICKS = frozenset(
         SEND_EMAILS,
         PURGE_EMAILS,
         PERFORM_EFFECTS,
+        PURGE_EFFECTS,
         ROLL_UP,
         PURGE_AUDIT,
         KEEP_EVENTS,

@@ -181,6 +181,11 @@ class Retention(SettingsGroup):
         default=0.0,
         description="Ends, as [events](../how-to/use-the-api.md#learn-what-has-ended). 0 = no events are kept.",
     )
+    WEIR_EFFECT_RETENTION: Seconds = Field(
+        default=0.0,
+        description="Effects, after their end, but unknown ones: `once` with the key of a deleted one does it again. 0 = "
+        "for ever.",
+    )
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(default=30 * DAY_S, description="Results, after their end (30 days).")
     WEIR_FETCH_BODY_RETENTION: Seconds = Field(
         default=0.0,

@@ -1,6 +1,6 @@
 """System checks of kinds of effects."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
 
@@ -23,6 +23,22 @@ def no_probe_asks_too_early(**_kwargs: Any) -> list[CheckMessage]:
         for kind in kinds.registered()
         if kind.probe and kind.settles_after.total_seconds() > after
     ]
+
+
+SHORTEST_RETENTION_S: Final = 86_400.0
+
+
+@register()
+def effects_are_kept_for_long_enough(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W047: what calls `once` again, such as a task of a queue that stood still, must find the effect."""
+    if not 0 < settings.WEIR_EFFECT_RETENTION < SHORTEST_RETENTION_S:
+        return []
+    message = (
+        f"WEIR_EFFECT_RETENTION is {settings.WEIR_EFFECT_RETENTION:g} s, less than a day: whatever calls `once` again "
+        "after that time has the effect happen twice."
+    )
+    hint = "Set it to more than the longest time after which such a call may be repeated; 0 keeps effects for ever."
+    return [Warning(message, hint=hint, id="weir.W047")]
 
 
 @register()

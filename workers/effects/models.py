@@ -129,6 +129,12 @@ class Effect(LedgerRow):
                 condition=Q(on_done_again_at__isnull=False),
                 name="weir_effect_called_again",
             ),
+            # For the purge after WEIR_EFFECT_RETENTION.
+            models.Index(
+                fields=["ended_at"],
+                condition=Q(state__in=[state.value for state in ENDS]),
+                name="weir_effect_ended",
+            ),
             # For lists of a state, the oldest first, and for numbers. Most effects are done, and are left out.
             models.Index(fields=["state", "created_at", "id"], condition=_NOT_DONE, name="weir_effect_not_done"),
         ]

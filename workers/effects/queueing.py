@@ -58,7 +58,8 @@ def once(
     """Queue the effect of this kind and key; return it, or the existing effect. Works in the caller's transaction.
 
     There is one effect for each kind and key, even if many processes call this at the same time: the first call counts,
-    and later calls change nothing. Workers are told when the transaction commits. If it is rolled back, nothing
+    and later calls change nothing, for as long as the effect is kept (WEIR_EFFECT_RETENTION: for ever, unless it is
+    set). Workers are told when the transaction commits. If it is rolled back, nothing
     happens.
 
     `context` has the keyword arguments of the kind's function, which must be JSON. The effect is not begun before

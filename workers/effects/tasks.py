@@ -1,4 +1,4 @@
-"""The task of effects, and what the process does about them when it ends."""
+"""The tasks of effects, and what the process does about them when it ends."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from celery.signals import celeryd_after_setup, worker_process_shutdown, worker_
 
 from weir.workers import task_names
 from weir.workers.effects import on_done
+from weir.workers.effects.maintenance import purge
 from weir.workers.effects.performing import runner
 from weir.workers.effects.performing.crew import CREW
 from weir.workers.on_done import unknown
@@ -21,6 +22,16 @@ def perform_effects() -> None:
     It is safe to run this task twice, at the same time, or late, and to kill it anywhere.
     """
     runner.take_up()
+
+
+@shared_task(name=task_names.PURGE_EFFECTS, **task_names.OPTIONS)
+@serial.run_in(serial.MAINTENANCE)
+def purge_effects() -> None:
+    """Delete old effects, if WEIR_EFFECT_RETENTION is set.
+
+    It is safe to run this task twice, at the same time, or late, and to kill it anywhere.
+    """
+    purge.purge(within_s=purge.WITHIN_S)
 
 
 @celeryd_after_setup.connect

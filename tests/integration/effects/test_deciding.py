@@ -181,6 +181,14 @@ def test_kinds_whose_times_do_not_fit_are_reported(settings: Settings) -> None:
     assert {(found.id, KEYED in found.msg) for found in checks.keys_are_kept_for_long_enough()} == {("weir.W044", True)}
 
 
+def test_a_retention_after_which_a_repeated_call_may_come_is_reported(settings: Settings) -> None:
+    found = []
+    for retention in (0.0, 3_600.0, 90_000.0):
+        settings.WEIR_EFFECT_RETENTION = retention
+        found.append([each.id for each in checks.effects_are_kept_for_long_enough()])
+    assert found == [[], ["weir.W047"], []]
+
+
 def test_who_may_not_act_is_refused(api: PaymentApi) -> None:
     nobody = Actor(name="eve", door=Door.PAGE, may=lambda _permission: False)
     effect = unknown(api)
