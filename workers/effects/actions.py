@@ -1,7 +1,7 @@
 """Lets operators resolve effects and pause kinds, each time with a reason and an entry in the audit trail.
 
 Functions raise acting.ActRefused if the actor may not act, or gives no reason, and acting.Changed if `seen`, the
-version that the actor has looked at, is not the effect's version any more; None stands for any version.
+version that the actor has looked at, is not the effect's or the kind's version any more; None stands for any version.
 """
 
 from typing import Final
@@ -9,9 +9,14 @@ from typing import Final
 from django.db import transaction
 
 from weir.workers.audit import acting
-from weir.workers.audit.acting import Actor, AuditedAction, State
+from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.effects import kinds, queueing, resolving
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
+from weir.workers.ledger.pausing import PausedKinds
+from weir.workers.ledger.pausing import version_of as version_of_kind
+from weir.workers.ledger.resolving import version_of
+
+__all__ = ["version_of", "version_of_kind"]
 
 RESOLVE: Final = resolving.ACTIONS
 PAUSE: Final = AuditedAction("effects.pause_kind", resolving.MAY_ACT, wants_reason=True)
@@ -27,39 +32,21 @@ def resolve(actor: Actor, effect_id: int, act: Act, *, why: str, seen: str | Non
         return resolving.resolve_as(actor, effect_id, act, why)
 
 
-def version_of(effect: Effect) -> str:
-    """Return a version of the effect that changes whenever the effect ends, in whatever state, or is resolved."""
-    last = effect.resolutions.order_by("-pk").values_list("pk", flat=True).first()
-    return acting.version({"ended_at": effect.ended_at, "resolution": last})
-
-
-def pause(actor: Actor, kind: str, *, why: str) -> bool:
-    """Begin no more effects of this kind. Return False if it was paused already: then the first reason stays.
-
-    Effects that a worker has claimed are still begun. Raises kinds.UnknownEffectKind.
-    """
+def _begin_pause(kind: str, who: str, why: str) -> bool:
+    """Pause a kind. Raises kinds.UnknownEffectKind."""
     kinds.get(kind)
-    PAUSE.allow(actor, why)
-    with transaction.atomic():
-        said = {"who": actor.name, "why": why.strip()}
-        paused, is_new = PausedEffectKind.objects.get_or_create(kind=kind, defaults=said)
-        if is_new:
-            PAUSE.record(actor, kind, why, before=None, after=_said(paused))
-        return is_new
+    _, is_new = PausedEffectKind.objects.get_or_create(kind=kind, defaults={"who": who, "why": why.strip()})
+    return is_new
 
 
-def resume(actor: Actor, kind: str, *, why: str) -> bool:
-    """Resume this kind; return False if it was not paused. The kind need not be registered any more."""
-    RESUME.allow(actor, why)
-    with transaction.atomic():
-        paused = PausedEffectKind.objects.select_for_update().filter(kind=kind).first()
-        if paused is None:
-            return False
-        RESUME.record(actor, kind, why, before=_said(paused), after=None)
-        paused.delete()
+def _end_pause(kind: str, _who: str, _why: str) -> bool:
+    is_gone, _ = PausedEffectKind.objects.filter(kind=kind).delete()
+    if is_gone:
         transaction.on_commit(queueing.wake, robust=True)
-        return True
+    return bool(is_gone)
 
 
-def _said(paused: PausedEffectKind) -> State:
-    return {"who": paused.who, "why": paused.why}
+_KINDS: Final = PausedKinds(PausedEffectKind, pause=PAUSE, resume=RESUME, begin=_begin_pause, end=_end_pause)
+pause = _KINDS.pause
+resume = _KINDS.resume
+current_version = _KINDS.current_version

@@ -6,9 +6,10 @@ from typing import Any, Generic, TypeVar
 from django.db import transaction
 from django.db.models.functions import Now
 
+from weir.workers.audit import acting
 from weir.workers.ledger import rows
 from weir.workers.ledger.names import LedgerNames
-from weir.workers.ledger.rows import Row
+from weir.workers.ledger.rows import LedgerRow, Row
 
 Act = TypeVar("Act", bound=str)
 
@@ -99,3 +100,10 @@ class Resolver(Generic[Row, Act]):
         row.attempts = 0
         setattr(row, self._names.done_at, None)
         self.end_claim(row, rows.PENDING)
+
+
+def version_of(row: LedgerRow) -> str:
+    """Return a version of an effect that changes whenever it ends, in whatever state, or is resolved."""
+    resolutions: Any = row.resolutions  # type: ignore[attr-defined]  # of each room
+    last = resolutions.order_by("-pk").values_list("pk", flat=True).first()
+    return acting.version({"ended_at": row.ended_at, "resolution": last})

@@ -20,6 +20,7 @@ from weir.postgres import planner, short_paginator
 from weir.workers.mail import kinds
 from weir.workers.mail.maintenance import forgetting
 from weir.workers.mail.models import Email
+from weir.workers.ledger import paging
 from weir.workers.mail.reports import counts, listing
 
 ROWS = 120_000
@@ -102,7 +103,7 @@ def test_a_page_looks_at_no_more_than_its_bound_where_what_is_wanted_comes_last(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL expects the failed ones to be spread over all addresses, but they are among the last."""
-    monkeypatch.setattr(listing, "LOOKED_AT", 1_000)
+    monkeypatch.setattr(paging, "LOOKED_AT", 1_000)
     last = Email.objects.filter(recipient__gte="kim.9")
     Email.objects.filter(state="failed").update(state="sent", sent_at=Now())
     last.filter(state="sent").update(state="failed", sent_at=None)
@@ -110,7 +111,7 @@ def test_a_page_looks_at_no_more_than_its_bound_where_what_is_wanted_comes_last(
         cursor.execute("ANALYZE weir_mail_email")
     assert (
         read_by(lambda: listing.page(listing.EmailFilters(to="kim", state="failed", kind=kind)))
-        <= 1_000 + listing.A_PAGE
+        <= 1_000 + paging.A_PAGE
     )
 
 
@@ -129,11 +130,11 @@ def test_the_pages_of_operators_have_all_that_is_wanted_once(
     wanted: listing.EmailFilters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if pages are short."""
-    monkeypatch.setattr(listing, "LOOKED_AT", 3_000)
+    monkeypatch.setattr(paging, "LOOKED_AT", 3_000)
     page = listing.page(wanted)
     found = [email.pk for email in page.emails]
     while page.next:
-        assert len(page.emails) == listing.A_PAGE or page.looked_at
+        assert len(page.emails) == paging.A_PAGE or page.looked_at
         page = listing.page(wanted, page.next)
         found += [email.pk for email in page.emails]
     assert found == [email.pk for email in listing.listed(wanted)]
@@ -143,7 +144,7 @@ def test_the_pages_of_operators_have_all_that_is_wanted_once(
 @pytest.mark.parametrize("state", ["", "sent", "failed", "unknown"])
 def test_what_ended_lately_is_looked_for_among_the_newest(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No page looks at more than its bound, though nothing of the hour is found."""
-    monkeypatch.setattr(listing, "LOOKED_AT", 1_000)
+    monkeypatch.setattr(paging, "LOOKED_AT", 1_000)
     wanted = listing.EmailFilters(state=state, within=counts.HOUR)
     assert read_by(lambda: listing.page(wanted)) <= 1_000
     newest = list(Email.objects.filter(state=state or "failed").order_by("-pk").values_list("pk", flat=True)[:3])
@@ -154,7 +155,7 @@ def test_what_ended_lately_is_looked_for_among_the_newest(state: str, monkeypatc
 @pytest.mark.usefixtures("_many")
 def test_sent_e_mails_are_found_among_many_that_were_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if hardly any were sent, the newest first; no page takes long."""
-    monkeypatch.setattr(listing, "LOOKED_AT", 30_000)
+    monkeypatch.setattr(paging, "LOOKED_AT", 30_000)
     Email.objects.filter(state="sent").exclude(recipient__startswith="kim.77").update(state="failed", sent_at=None)
     wanted = listing.EmailFilters(state="sent")
     page = listing.page(wanted)

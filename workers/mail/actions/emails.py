@@ -12,8 +12,11 @@ from django.db import transaction
 
 from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
+from weir.workers.ledger.resolving import version_of
 from weir.workers.mail import addresses, resolving, suppression
 from weir.workers.mail.models import Act, Email
+
+__all__ = ["version_of"]
 
 MAY_ACT: Final = "weir_mail.resolve_email"
 # A right of its own beside MAY_ACT, because an actor who names the recipient can read the e-mail.
@@ -61,12 +64,6 @@ def resolve(
             before, after = _with_recipient(before, looked_at), _with_recipient(after, email)
         action.record(actor, f"e-mail {email_id}", reason, before=before, after=after)
         return email
-
-
-def version_of(email: Email) -> str:
-    """Return a version of the e-mail that changes whenever the e-mail ends, in whatever state, or is resolved."""
-    last = email.resolutions.order_by("-pk").values_list("pk", flat=True).first()
-    return acting.version({"ended_at": email.ended_at, "resolution": last})
 
 
 def _state_of(email: Email) -> Mapping[str, object]:

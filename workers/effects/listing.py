@@ -1,0 +1,61 @@
+"""Lists effects page by page: those of a state, of a kind, or with a key.
+
+Where two filters are given, an index usually serves only one of them: see ledger/paging.py.
+"""
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from weir.workers.effects import kinds
+from weir.workers.effects.models import Effect, PausedEffectKind
+from weir.workers.effects.names import EffectState
+from weir.workers.ledger import paging
+from weir.workers.ledger.paging import NEWEST_FIRST, RowsPage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EffectFilters:
+    """Which effects are wanted: their state, their kind, their key. "" selects any."""
+
+    state: str = ""
+    kind: str = ""
+    key: str = ""
+
+
+def listed(wanted: EffectFilters) -> QuerySet[Effect]:
+    """Return the effects: the newest first of those that are done or in any state, the oldest first of all others."""
+    chosen = {name: value for name in ("state", "kind") if (value := getattr(wanted, name))}
+    found: QuerySet[Effect] = Effect.objects.filter(**chosen)
+    if wanted.key:
+        found = found.filter(pk__in=ids_of_key(wanted.key, wanted.kind))
+    return found.order_by(*_order(wanted))
+
+
+def page(wanted: EffectFilters, cursor: str = "") -> RowsPage[Effect]:
+    """Return up to paging.A_PAGE effects after the cursor. Reads only. Raises BadCursor."""
+    column = _order(wanted)[0]
+    served = None
+    if wanted.kind and not wanted.key:
+        served = listed(EffectFilters(state="" if column == NEWEST_FIRST else wanted.state))
+    elif wanted.state == EffectState.DONE and not wanted.key:
+        served = listed(EffectFilters())
+    return paging.page(listed(wanted), served, column, cursor, paging.moment)
+
+
+def ids_of_key(key: str, kind: str = "") -> list[int]:
+    """Return the effects with this key, of one kind, or of all that are registered or paused: one for each, at most.
+
+    It is a query of its own: PostgreSQL might read the table in the order of a list for it.
+    """
+    known = {kind} if kind else {*names(), *PausedEffectKind.objects.values_list("kind", flat=True)}
+    return list(Effect.objects.filter(kind__in=known, key=key).order_by("kind").values_list("pk", flat=True))
+
+
+def names() -> list[str]:
+    """Return the names of the kinds that are registered."""
+    return [kind.name for kind in kinds.registered()]
+
+
+def _order(wanted: EffectFilters) -> tuple[str, ...]:
+    return (NEWEST_FIRST,) if wanted.state in {"", EffectState.DONE} else ("created_at", "pk")
