@@ -15,6 +15,7 @@ from weir.notifications import actions as unread
 from weir.notifications import user_keys
 from weir.ops import forms
 from weir.ops.deeds import Deed, Values
+from weir.ops.deeds.effects import EFFECT, EFFECT_KIND
 from weir.ops.deeds.webhooks import ENDPOINT, WEBHOOKS
 from weir.ops.filters import Chosen
 from weir.ops.forms import Redirect, SeenDecision, SeenReason
@@ -262,6 +263,8 @@ OF: Final[Mapping[str, Mapping[str, Deed]]] = {
     "endpoint": ENDPOINT,
     "email": EMAIL | RECIPIENT,
     "kind": KIND,
+    "effect": EFFECT,
+    "effect-kind": EFFECT_KIND,
     "unread": UNREAD,
 }
 DEEDS: Final = [deed for deeds in OF.values() for deed in deeds.values()]

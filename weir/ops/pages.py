@@ -33,8 +33,9 @@ from weir.ops.snapshots import LONGEST_LIFE_S, look
 from weir.postgres import planner
 from weir.workers import cursors
 from weir.workers.audit.models import Entry
+from weir.workers.effects.models import Effect
+from weir.workers.ledger.rows import UNKNOWN
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import EmailState
 
 PERMISSION: Final = "weir_ops.view"
 FORBIDDEN: Final = "Not for this account"
@@ -52,8 +53,11 @@ PAGES: Final = (
     ("weir_ops:webhooks", "Webhooks"),
     ("weir_ops:unread", "Unread"),
     ("weir_ops:emails", "E-mails"),
+    ("weir_ops:effects", "Effects"),
     ("weir_ops:audit", "Audit"),
 )
+# What may be unknown, by its name in the audit trail: its rows, and the page of one of them.
+DECIDED: Final = {"e-mail": (Email.objects, "weir_ops:email"), "effect": (Effect.objects, "weir_ops:effect")}
 # Scripts, styles and pictures come from this host only, and none is within the page itself. There are no frames. Forms
 # are sent to this host.
 CONTENT_SECURITY_POLICY: Final = (
@@ -146,9 +150,10 @@ def _what_was_done(request: HttpRequest) -> Mapping[str, object]:
     entry = look(partial(_still_newest, number)).value
     if entry is None:
         return {}
-    was_unknown = (entry.before or {}).get("state") == EmailState.UNKNOWN
-    next_unknown = look(_oldest_unknown).value if was_unknown else None
-    said = {"was_unknown": was_unknown, "next_unknown": next_unknown}
+    noun = entry.target.rpartition(" ")[0]
+    was_unknown = noun in DECIDED and (entry.before or {}).get("state") == UNKNOWN
+    next_unknown = look(partial(_oldest_unknown, noun)).value if was_unknown else None
+    said = {"was_unknown": was_unknown, "next_unknown": next_unknown, "noun": noun}
     return {"entry": entry, "act": actions.TITLES.get(entry.action, entry.action), **said}
 
 
@@ -158,11 +163,12 @@ def _still_newest(number: str) -> Entry | None:
     return None if entry is None or Entry.objects.filter(target=entry.target, pk__gt=entry.pk).exists() else entry
 
 
-def _oldest_unknown() -> int | None:
-    """Return the e-mail that has been unknown for longest, which is next to be decided."""
+def _oldest_unknown(noun: str) -> str:
+    """Return the path of the e-mail, or effect, that has been unknown for longest, which is next to be decided."""
+    rows, page = DECIDED[noun]
     planner.by_indexes()
-    found: int | None = Email.objects.unknown().values_list("pk", flat=True).first()
-    return found
+    found: int | None = rows.unknown().values_list("pk", flat=True).first()
+    return reverse(page, args=[found]) if found else ""
 
 
 def guarded(response: HttpResponse) -> HttpResponse:

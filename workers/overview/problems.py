@@ -43,6 +43,7 @@ class TargetKind(Enum):
     PAUSED_SITE = "paused site"  # to resume it
     SITES = "sites"  # those with fetches to come, by their state
     EMAILS = "e-mails"  # by their state, and their kind if `of` names one
+    EFFECTS = "effects"  # by their state
     ENDPOINT = "endpoint"  # by its id
     EMAIL_KIND = "kind of e-mail"  # to pause it
     PROCESSES = "processes"
@@ -263,10 +264,12 @@ def _effects(seen: Overview) -> Iterator[PersonNeeded]:
     if numbers.unknown_effects:
         effects = f"{shown(numbers.unknown_effects)} effect{pluralize(numbers.unknown_effects)}"
         text = f"{effects} may have happened or not, the oldest for {span(numbers.oldest_unknown_effect_s or 0)}."
-        yield PersonNeeded(text, "manage.py effects list", _alarm("WeirEffectsUnknown"))
+        targets = [Target(TargetKind.EFFECTS, "unknown")]
+        yield PersonNeeded(text, "manage.py effects list", _alarm("WeirEffectsUnknown"), targets)
     if (numbers.oldest_pending_effect_s or 0) > LATE_S:
         text = f"Effects wait to begin, the oldest for {span(numbers.oldest_pending_effect_s or 0)}."
-        yield PersonNeeded(text, "manage.py effects list --state pending", EFFECTS)
+        targets = [Target(TargetKind.EFFECTS, "pending")]
+        yield PersonNeeded(text, "manage.py effects list --state pending", EFFECTS, targets)
 
 
 def _failing(numbers: Numbers) -> PersonNeeded:

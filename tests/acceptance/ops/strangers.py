@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from weir.ratelimit.models import Site
 from weir.workers.audit.models import Door, Entry
+from weir.workers.effects.models import Effect, PausedEffectKind
 from weir.workers.fetches.models import Batch, Fetch, FetchBody, FetchState, RobotsFile, RobotsState
 from weir.workers.mail.models import Email, PausedKind, RelayHold, Rendering
 from weir.workers.processes.models import Process
@@ -38,6 +39,7 @@ class Rows(NamedTuple):
     watch: int
     batch: int
     endpoint: int
+    effect: int
 
 
 def write() -> Rows:
@@ -53,7 +55,14 @@ def write() -> Rows:
     Process.objects.create(kind="fetcher", name=LONG[:300], host=MARKUP, pid=1, version=MARKUP[:50])
     _write_entries()
     return Rows(
-        queued, failed, done, *_write_emails(), _write_watches(), _write_batches(queued), _write_endpoints(failed)
+        queued,
+        failed,
+        done,
+        *_write_emails(),
+        _write_watches(),
+        _write_batches(queued),
+        _write_endpoints(failed),
+        _write_effects(),
     )
 
 
@@ -135,6 +144,16 @@ def _write_watches() -> int:
             changes=number,
             **texts,
         )
+        for number in range(MORE)
+    )
+    return first.pk
+
+
+def _write_effects() -> int:
+    PausedEffectKind.objects.create(kind=MARKUP[:60], who=MARKUP, why=LONG)
+    texts: dict[str, Any] = {"claimed_by": LONG[:300], "last_reply": LONG[:50_000], "on_done": MARKUP[:200]}
+    first, *_ = Effect.objects.bulk_create(
+        Effect(kind=MARKUP[:60], key=f"{number} {MARKUP}"[:100], context={MARKUP: LONG}, result=LONG, **texts)
         for number in range(MORE)
     )
     return first.pk

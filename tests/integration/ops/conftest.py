@@ -6,7 +6,7 @@ import pytest
 
 from weir.ops import answers, histories
 from weir.ops.snapshots import OverviewSnapshot, Snapshots
-from weir.ops.views import audit, emails, fetches, overview, sites, unread
+from weir.ops.views import audit, effects, emails, fetches, overview, sites, unread
 
 Forget = Callable[[], None]
 
@@ -17,7 +17,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Forget:
 
     def forget_all() -> None:
         answers.forget()
-        for module in (audit, emails, fetches, histories, overview, sites, unread):
+        for module in (audit, effects, emails, fetches, histories, overview, sites, unread):
             for name, kept in vars(module).items():
                 if isinstance(kept, OverviewSnapshot | Snapshots):
                     monkeypatch.setattr(module, name, type(kept)())

@@ -24,7 +24,7 @@ from weir.workers.fetches.enqueue import request_fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATHS = ["/", "/sites/", "/fetches/", "/batches/", "/watches/", "/webhooks/", "/unread/", "/emails/", "/audit/"]
+PATHS = ["/", "/sites/", "/fetches/", "/batches/", "/watches/", "/webhooks/", "/unread/", "/emails/", "/effects/", "/audit/"]
 LIVE = {"X-Weir-Live": "1"}
 
 
@@ -41,7 +41,7 @@ def test_each_page_is_in_the_tests() -> None:
     assert len(PATHS) == len(PAGES)
 
 
-@pytest.mark.parametrize("path", [*PATHS, "/sites/a.example/", "/fetches/1/", "/emails/1/"])
+@pytest.mark.parametrize("path", [*PATHS, "/sites/a.example/", "/fetches/1/", "/emails/1/", "/effects/1/"])
 def test_a_visitor_is_asked_to_sign_in_and_told_nothing(path: str) -> None:
     """Not even whether there is such a fetch."""
     response = Client().get(path)
@@ -106,7 +106,7 @@ def test_pages_only_show(operator: Client, method: str) -> None:
     assert operator.head("/").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/sites/nowhere.example/", "/sites/%20/", "/fetches/999/", "/emails/999/"])
+@pytest.mark.parametrize("path", ["/sites/nowhere.example/", "/sites/%20/", "/fetches/999/", "/emails/999/", "/effects/999/"])
 def test_what_is_not_there_is_404_in_a_sentence(operator: Client, path: str) -> None:
     """With the same headers as any page."""
     response = operator.get(path)

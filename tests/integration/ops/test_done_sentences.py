@@ -13,12 +13,15 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test import Client
 
+from tests import refunds
 from tests.integration.ops.test_acting import HOST, fail, opened, signed_in
 from weir.notifications.inbox.writing import notify
 from weir.notifications.models import UnreadCount
 from weir.ops.actions import DEEDS
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
+from weir.workers.effects import queueing
+from weir.workers.effects.models import Effect, PausedEffectKind
 from weir.workers.events.models import EventLog
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, RobotsFile
@@ -89,6 +92,22 @@ def a_listed_recipient() -> str:
 def a_paused_kind() -> str:
     PausedKind.objects.create(kind="order.shipped", who="eve", why="It is wrong.")
     return "order.shipped"
+
+
+def an_effect(**values: object) -> str:
+    effect = queueing.once(refunds.PROBED, "17")
+    Effect.objects.update(**values)
+    return str(effect.pk)
+
+
+def an_unknown_effect() -> str:
+    lost = {"state": "unknown", "phase": "begun", "last_reply": "lost", "ended_at": Now()}
+    return an_effect(**lost, claim_token=uuid4(), begun_at=Now())
+
+
+def a_paused_kind_of_effect() -> str:
+    PausedEffectKind.objects.create(kind=refunds.BLIND, who="eve", why="It is wrong.")
+    return refunds.BLIND
 
 
 def a_wrong_number() -> str:
@@ -192,6 +211,13 @@ CASES = (
     Case("/emails/{}/release/", a_listed_recipient, {}, f"release the recipient, {HASHES[0]} (suppressed: yes → no)"),
     Case("/emails/kinds/{}/pause/", lambda: "order.shipped", {}, "pause, {} (who: ada; why: <b> & co.)"),
     Case("/emails/kinds/{}/resume/", a_paused_kind, {}, "resume, {}"),
+    Case("/effects/{}/done/", an_unknown_effect, {}, "it happened, effect {} (state: unknown → done)"),
+    Case("/effects/{}/again/", an_unknown_effect, {}, "do it again, effect {} (state: unknown → pending)"),
+    Case("/effects/{}/ask/", an_unknown_effect, {}, "ask the probe again, effect {} (state: unknown → pending)"),
+    Case("/effects/{}/give-up/", an_unknown_effect, {}, "leave it undone, effect {} (state: unknown → failed)"),
+    Case("/effects/{}/cancel/", an_effect, {}, "cancel, effect {} (state: pending → cancelled)"),
+    Case("/effects/kinds/{}/pause/", lambda: refunds.BLIND, {}, "pause, {} (who: ada; why: <b> & co.)"),
+    Case("/effects/kinds/{}/resume/", a_paused_kind_of_effect, {}, "resume, {}"),
     Case("/batches/{}/cancel/", a_batch, {}, "cancel, batch {} (cancelled: 1)"),
     Case("/batches/{}/retry/", a_failed_batch, {}, "retry what failed, batch {} (queued: 1)"),
     Case("/batches/{}/close/", a_batch, {}, "close, batch {} (open: yes → no)"),

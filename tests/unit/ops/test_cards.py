@@ -21,6 +21,8 @@ def test_all_lists_are_meant() -> None:
     """Each table of the templates, whatever its attributes are."""
     assert LISTS.keys() == {
         "batches",
+        "effectkinds",
+        "effects",
         "emails",
         "endpoints",
         "entries",

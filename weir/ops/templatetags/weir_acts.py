@@ -29,8 +29,9 @@ _NUMBERED: Final[Mapping[str, str]] = {
     "watch": "weir_ops:watch",
     "endpoint": "weir_ops:endpoint",
     "e-mail": "weir_ops:email",
+    "effect": "weir_ops:effect",
 }
-_NUMBER: Final = re.compile(r"(fetch|batch|watch|endpoint|e-mail) (\d{1,18})", re.ASCII)
+_NUMBER: Final = re.compile(r"(fetch|batch|watch|endpoint|e-mail|effect) (\d{1,18})", re.ASCII)
 
 
 @register.simple_tag(takes_context=True)
@@ -64,8 +65,9 @@ def target_url(entry: Entry) -> str:
     if entry.action in {actions.SITE[what].action.name for what in ("set", "pause", "resume")}:
         with suppress(NoReverseMatch):  # another program has written what is no site's name
             return reverse("weir_ops:site", args=[entry.target])
-    if entry.action in {deed.action.name for deed in actions.KIND.values()}:
-        return f"{reverse('weir_ops:emails')}?{urlencode({'state': '', 'kind': entry.target})}"
+    for deeds, page in ((actions.KIND, "weir_ops:emails"), (actions.EFFECT_KIND, "weir_ops:effects")):
+        if entry.action in {deed.action.name for deed in deeds.values()}:
+            return f"{reverse(page)}?{urlencode({'state': '', 'kind': entry.target})}"
     return ""
 
 

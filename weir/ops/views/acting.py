@@ -24,6 +24,9 @@ from weir.ratelimit.sites import SitesLocked, UnknownSite, unknown_site
 from weir.workers.audit import acting, listing
 from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door
+from weir.workers.effects import actions as actions_of_effects
+from weir.workers.effects.kinds import UnknownEffectKind
+from weir.workers.effects.models import Effect
 from weir.workers.events.log import NoEvents
 from weir.workers.fetches.actions import fetches as actions_of_fetches
 from weir.workers.fetches.actions import sites
@@ -41,11 +44,13 @@ REFUSALS: Final = (
     UnknownSite,
     SiteBusy,
     UnknownKind,
+    UnknownEffectKind,
     UnknownWatch,
     UnknownEndpoint,
     NoEvents,
     SitesLocked,
     Email.DoesNotExist,
+    Effect.DoesNotExist,
 )
 LONGEST_COUNT_S: Final = 1.0
 # The version that the actor has seen: in a link to a form that of the page, in the form that of the form.
@@ -146,11 +151,31 @@ def _of_email(what: str, email_id: int) -> Mapping[str, Any]:
 def _facts_of_email(email_id: int) -> Mapping[str, Any] | None:
     """Return what a person decides by who decides about an e-mail."""
     email = Email.objects.filter(pk=email_id).first()
-    return {"email": email, "resolutions": list(email.resolutions.order_by("pk"))} if email else None
+    if email is None:
+        return None
+    template = "weir/ops/email_facts.html"
+    return {"template": template, "email": email, "resolutions": list(email.resolutions.order_by("pk"))}
+
+
+def _of_effect(_what: str, effect_id: int) -> Mapping[str, Any]:
+    if (effect := Effect.objects.filter(pk=effect_id).first()) is None:
+        raise Effect.DoesNotExist(f"There is no effect {effect_id}.")
+    return {SEEN: actions_of_effects.version_of(effect)}
+
+
+def _facts_of_effect(effect_id: int) -> Mapping[str, Any] | None:
+    if (effect := Effect.objects.filter(pk=effect_id).first()) is None:
+        return None
+    template = "weir/ops/effect_facts.html"
+    return {"template": template, "effect": effect, "resolutions": list(effect.resolutions.order_by("pk"))}
 
 
 def _of_kind(_what: str, kind: str) -> Mapping[str, Any]:
     return {SEEN: kinds.current_version(kind)}
+
+
+def _of_effect_kind(_what: str, kind: str) -> Mapping[str, Any]:
+    return {SEEN: actions_of_effects.current_version(kind)}
 
 
 def _to_page(name: str) -> Callable[[Target], str]:
@@ -195,6 +220,8 @@ watch = _acts(actions.OF["watch"], _to_list("weir_ops:watches"))
 endpoint = _acts(actions.OF["endpoint"], _to_list("weir_ops:webhooks"))
 _webhooks = _acts(actions.OF["webhooks"], _to_list("weir_ops:webhooks"))
 email = _acts(actions.OF["email"], _to_page("weir_ops:email"), _of_email, _facts_of_email)
+effect = _acts(actions.OF["effect"], _to_page("weir_ops:effect"), _of_effect, _facts_of_effect)
+effect_kind = _acts(actions.OF["effect-kind"], _to_list("weir_ops:effects"), _of_effect_kind)
 kind = _acts(actions.OF["kind"], _to_list("weir_ops:emails"), _of_kind)
 _fetches = _acts(actions.OF["fetches"], lambda chosen: f"{reverse('weir_ops:fetches')}?{chosen.query()}", _count_failed)
 _unread = _acts(actions.OF["unread"], _to_list("weir_ops:unread"))

@@ -24,11 +24,13 @@ from django.utils import timezone
 from weir.ops import pages
 from weir.ops.filters import Chosen
 from weir.ops.snapshots import look
-from weir.ops.views import audit, batches, emails, fetches, sites, watches
+from weir.ops.views import audit, batches, effects, emails, fetches, sites, watches
 from weir.postgres import planner
 from weir.ratelimit.site_names import InvalidSiteName
 from weir.ratelimit.sites import UnknownSite
 from weir.workers.audit import listing as entries
+from weir.workers.effects import listing as effect_listing
+from weir.workers.effects.management import effect_text
 from weir.workers.fetches.management import fetch_text, site_text
 from weir.workers.fetches.reports import batches as batch_report
 from weir.workers.fetches.reports import fetch_filters, fetch_list, site_list
@@ -106,6 +108,18 @@ def _emails(chosen: Chosen) -> Read:
     return read
 
 
+def _effects(chosen: Chosen) -> Read:
+    filters = effects.wanted(chosen)
+
+    def read(cursor: str) -> Part:
+        planner.by_indexes()
+        page = effect_listing.page(filters, cursor)
+        rows = [effect_text.as_data(effect) for effect in page.rows]
+        return [{name: value for name, value in row.items() if name != "result"} for row in rows], page.next
+
+    return read
+
+
 def _entries(chosen: Chosen) -> Read:
     filters = audit.wanted(chosen)
 
@@ -116,13 +130,15 @@ def _entries(chosen: Chosen) -> Read:
     return read
 
 
-# The columns are those of `list --json`: as_data, or status_data, of each list.
+# The columns are those of `list --json`: as_data, or status_data, of each list. Results of effects need a right of their
+# own (views/effects.py).
 LISTS: Final = {
     "fetches": (fetches.FILTERS, _fetches),
     "batches": (batches.FILTERS, _batches),
     "watches": (watches.FILTERS, _watches),
     "sites": (sites.FILTERS, _sites),
     "emails": (emails.FILTERS, _emails),
+    "effects": (effects.FILTERS, _effects),
     "audit": (audit.FILTERS, _entries),
 }
 

@@ -65,6 +65,8 @@ def _link(target: Target) -> Link:  # noqa: PLR0911  one for each kind
         case TargetKind.EMAILS:
             words = f"The {value} e-mails of {target.of}" if target.of else f"The {value} e-mails"
             return Link(url=list_url("emails", state=value, kind=target.of), words=words)
+        case TargetKind.EFFECTS:
+            return Link(url=list_url("effects", state=value), words=f"The {value} effects")
         case TargetKind.ENDPOINT:
             return Link(url=reverse("weir_ops:endpoint", args=[value]), words=f"The endpoint {value}")
         case TargetKind.EMAIL_KIND:

@@ -5,7 +5,7 @@ fetches of the site that the text names, or of all sites, are looked at as for a
 so. A single hit leads straight to its page, unless there may be others.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -22,6 +22,8 @@ from weir.ops.views.links import Link, list_url
 from weir.postgres import planner
 from weir.ratelimit.models import Site
 from weir.ratelimit.site_names import InvalidSiteName, canonical
+from weir.workers.effects import listing
+from weir.workers.effects.models import Effect
 from weir.workers.fetches.models import ACTIVE, FINAL, Batch, Fetch
 from weir.workers.fetches.reports import batches, fetch_filters, site_list
 from weir.workers.fetches.reports.fetch_filters import UrlMatch
@@ -76,7 +78,7 @@ def _answer(request: HttpRequest, text: str) -> HttpResponse:
 
 def _parts(text: str) -> list[_Part]:
     if "/" not in text:
-        asked = {"By number": _of_number, "Sites": _sites, "Batches": _batches, "E-mails": _emails}
+        asked = {"By number": _of_number, "Sites": _sites, "Batches": _batches, **_BY_KEY}
         parts = [_part(title, ask, text) for title, ask in asked.items()]
         is_found = any(part.found.hits or part.failure for part in parts)
         return parts if is_found or len(text) < LEAST_PART else [*parts, _part("Fetches", _fetches_with, text)]
@@ -86,7 +88,7 @@ def _parts(text: str) -> list[_Part]:
     having = _part("Fetches with this in their URL", _fetches_with, text)
     if having.found.hits:
         return [fetches, having]
-    others = {"Sites": _site_of_url, "Batches": _batches, "E-mails": _emails}
+    others = {"Sites": _site_of_url, "Batches": _batches, **_BY_KEY}
     return [fetches, having, *(_part(title, ask, text) for title, ask in others.items())]
 
 
@@ -107,13 +109,13 @@ def _part(title: str, ask: Callable[[str], _Hits], text: str) -> _Part:
 
 
 def _of_number(text: str) -> _Hits:
-    """Return the fetch and the e-mail with this id."""
+    """Return the fetch, the e-mail and the effect with this id."""
     digits = text.removeprefix("#")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST_ID))
     if not is_number or int(digits) > LARGEST_ID:
         return _Hits()
-    found = [*map(_fetch, Fetch.objects.filter(pk=digits)), *map(_email, Email.objects.filter(pk=digits))]
-    return _Hits(hits=found)
+    rows = ((_fetch, Fetch), (_email, Email), (_effect, Effect))
+    return _Hits(hits=[link(row) for link, model in rows for row in model.objects.filter(pk=digits)])
 
 
 def _fetches(text: str) -> _Hits:
@@ -192,6 +194,14 @@ def _emails(text: str) -> _Hits:
     return _Hits(hits=[_email(email) for email in found[:MOST]], more=more)
 
 
+def _effects(text: str) -> _Hits:
+    """Return the effects with this key, one of each kind at most."""
+    planner.by_indexes()
+    ids = listing.ids_of_key(text)
+    more = list_url("effects", state="", key=text) if len(ids) > MOST else ""
+    return _Hits(hits=[_effect(effect) for effect in Effect.objects.filter(pk__in=ids[:MOST]).order_by("pk")], more=more)
+
+
 def _fetch(fetch: Fetch | ListedFetch) -> Link:
     words = f"Fetch {fetch.id}, {fetch.state}: {fetch.url}"
     return Link(url=reverse("weir_ops:fetch", args=[fetch.id]), words=words)
@@ -202,9 +212,17 @@ def _email(email: Email) -> Link:
     return Link(url=reverse("weir_ops:email", args=[email.pk]), words=words)
 
 
+def _effect(effect: Effect) -> Link:
+    words = f"Effect {effect.pk}, {effect.state}: {effect.kind} {effect.key}"
+    return Link(url=reverse("weir_ops:effect", args=[effect.pk]), words=words)
+
+
 def _batch(batch: Batch) -> Link:
     return Link(url=reverse("weir_ops:batch", args=[batch.pk]), words=f"Batch {batch.pk}: {batch.name}")
 
 
 def _site_link(name: str) -> Link:
     return Link(url=reverse("weir_ops:site", args=[name]), words=name)
+
+
+_BY_KEY: Final[Mapping[str, Callable[[str], _Hits]]] = {"E-mails": _emails, "Effects": _effects}

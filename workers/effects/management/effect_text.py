@@ -77,6 +77,7 @@ def kinds_data() -> list[dict[str, Any]]:
                 "settled_by": "probe" if kind and kind.probe else "key" if kind and kind.key_lifetime else None,
                 "at_once": kind.at_once if kind else None,
                 "paused": {"at": pause.paused_at.isoformat(), "who": pause.who, "why": pause.why} if pause else None,
+                "version": actions.version_of_kind(pause.paused_at if pause else None),
             }
         )
     return found

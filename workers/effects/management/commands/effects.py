@@ -144,11 +144,10 @@ class Pause(Subcommand):
     examples = ('pause stripe.refund --why "The amounts are wrong." --who Ada',)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("kind", type=utf8, metavar="KIND")
-        said.add_arguments(parser, wants_reason=True)
+        _add_kind(parser)
 
-    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.pause(acting.of_shell(who), kind, why=why):
+    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
+        if not actions.pause(acting.of_shell(who), kind, why=why, seen=seen):
             raise ValueError(f"{PausedEffectKind.objects.get(pk=kind)}. It stays so.")
         return Result(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
 
@@ -161,11 +160,10 @@ class Resume(Subcommand):
     examples = ('resume stripe.refund --why "The amounts are right now."',)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("kind", type=utf8, metavar="KIND")
-        said.add_arguments(parser, wants_reason=True)
+        _add_kind(parser)
 
-    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.resume(acting.of_shell(who), kind, why=why):
+    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
+        if not actions.resume(acting.of_shell(who), kind, why=why, seen=seen):
             known = {each.name for each in kinds.registered()}
             raise ValueError(f"{kind} is not paused." if kind in known else f"There is no kind of effect {kind!r}.")
         return Result(text=lambda: f"{kind} is resumed.", data={"resumed": kind})
@@ -175,6 +173,12 @@ class Command(ActionCommand):
     help = "Count, list and show effects, say what became of those that are unknown, cancel them, and pause kinds."
     actions = (List(), Show(), Resolve(), Cancel(), Kinds(), Pause(), Resume())
     refusals: ClassVar = (ValueError, UnknownEffectKind, acting.ActRefused)
+
+
+def _add_kind(parser: CommandParser) -> None:
+    parser.add_argument("kind", type=utf8, metavar="KIND")
+    said.add_seen(parser, "`effects kinds --json`")
+    said.add_arguments(parser, wants_reason=True)
 
 
 def _add_said(parser: CommandParser) -> None:
