@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "effect",
             "on_done_called_at",
-            models.DateTimeField(null=True, help_text="for an end before that"),
+            models.DateTimeField(null=True, help_text="when it was called last; a later end is still to be told"),
         ),
         migrations.AddField(
             "effect",
