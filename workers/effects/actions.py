@@ -46,7 +46,7 @@ def _end_pause(kind: str, _who: str, _why: str) -> bool:
     return bool(is_gone)
 
 
-_KINDS: Final = PausedKinds(PausedEffectKind, pause=PAUSE, resume=RESUME, begin=_begin_pause, end=_end_pause)
-pause = _KINDS.pause
-resume = _KINDS.resume
-current_version = _KINDS.current_version
+KINDS: Final = PausedKinds(PausedEffectKind, pause=PAUSE, resume=RESUME, begin=_begin_pause, end=_end_pause)
+pause = KINDS.pause
+resume = KINDS.resume
+current_version = KINDS.current_version

@@ -52,6 +52,11 @@ class PausedKinds:
         """Return the version that the kind has now."""
         return version_of(self._rows.filter(kind=kind).values_list("paused_at", flat=True).first())
 
+    def pause_of(self, kind: str) -> Pause:
+        """Return who has paused the kind, and why. Raises the model's DoesNotExist."""
+        paused: Pause = self._rows.get(pk=kind)
+        return paused
+
     def _refuse_changed(self, kind: str, seen: str | None) -> Pause | None:
         paused = self._locked(kind)
         acting.refuse_changed(kind, version_of(paused.paused_at if paused else None), seen)

@@ -17,7 +17,7 @@ __all__ = ["version_of"]
 PAUSE: Final = AuditedAction("emails.pause_kind", MAY_ACT, wants_reason=True)
 RESUME: Final = AuditedAction("emails.resume_kind", MAY_ACT, wants_reason=True)
 
-_KINDS: Final = PausedKinds(PausedKind, pause=PAUSE, resume=RESUME, begin=operators.pause, end=operators.resume)
-pause = _KINDS.pause
-resume = _KINDS.resume
-current_version = _KINDS.current_version
+KINDS: Final = PausedKinds(PausedKind, pause=PAUSE, resume=RESUME, begin=operators.pause, end=operators.resume)
+pause = KINDS.pause
+resume = KINDS.resume
+current_version = KINDS.current_version

@@ -1,18 +1,18 @@
 """`manage.py emails kinds`, `pause` and `resume`."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from django.core.management.base import CommandParser
-
-from weir.workers.audit import acting, said
 from weir.workers.cli.actions import Result, Subcommand
-from weir.workers.cli.arguments import one_of, utf8
+from weir.workers.cli.arguments import one_of
+from weir.workers.ledger import commands
 from weir.workers.mail import kinds
-from weir.workers.mail.actions import kinds as actions
+from weir.workers.mail.actions.kinds import KINDS
 from weir.workers.mail.management import email_text
 from weir.workers.mail.management.listing import refuse_unknown
-from weir.workers.mail.models import PausedKind
 from weir.workers.mail.reports import counts
+
+PRINTED_BY: Final = "`emails kinds --json`"
 
 
 class Kinds(Subcommand):
@@ -33,41 +33,26 @@ class Kinds(Subcommand):
         )
 
 
-class Pause(Subcommand):
+class Pause(commands.PauseKind):
     """Stops sending a kind of e-mail."""
 
-    name = "pause"
     help = "begin no e-mail of a kind until an operator resumes it"
     examples = ('pause order.shipped --why "The text is wrong." --who Ada',)
+    kinds = KINDS
+    printed_by = PRINTED_BY
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("kind", type=one_of(kinds.names(), "kind"), metavar="KIND")
-        _add_said(parser)
-
-    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.pause(acting.of_shell(who), kind, why=why, seen=seen):
-            raise ValueError(f"{PausedKind.objects.get(pk=kind)}. It stays so.")
-        return Result(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
+    def typed(self) -> Callable[[str], str]:
+        return one_of(kinds.names(), "kind")
 
 
-class Resume(Subcommand):
+class Resume(commands.ResumeKind):
     """Resumes sending a kind of e-mail."""
 
-    name = "resume"
     help = "resume sending the e-mails of a kind"
     examples = ('resume order.shipped --why "The text is right now."',)
+    kinds = KINDS
+    printed_by = PRINTED_BY
+    resumed = "Sending {} is resumed."
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("kind", type=utf8, metavar="KIND")
-        _add_said(parser)
-
-    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.resume(acting.of_shell(who), kind, why=why, seen=seen):
-            refuse_unknown(kind)
-            raise ValueError(f"{kind} is not paused.")
-        return Result(text=lambda: f"Sending {kind} is resumed.", data={"resumed": kind})
-
-
-def _add_said(parser: CommandParser) -> None:
-    said.add_seen(parser, "`emails kinds --json`")
-    said.add_arguments(parser, wants_reason=True)
+    def refuse_unknown(self, kind: str) -> None:
+        refuse_unknown(kind)

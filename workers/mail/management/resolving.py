@@ -5,10 +5,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from weir.workers.audit import acting, said
+from weir.workers.audit import acting
 from weir.workers.cli.actions import Result, Subcommand
 from weir.workers.cli.arguments import row_id, utf8
-from weir.workers.mail import resolving
+from weir.workers.ledger import commands
 from weir.workers.mail.actions import emails as actions
 from weir.workers.mail.models import Act, Email
 
@@ -33,7 +33,7 @@ class Resolve(Subcommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+        commands.add_ids(parser)
         acts = parser.add_mutually_exclusive_group(required=True)
         for option, act, help_text in (
             ("--arrived", Act.ARRIVED, "the mail server has it: nothing more is sent"),
@@ -59,7 +59,7 @@ class Cancel(Subcommand):
     examples = ('cancel 17 18 --why "The order was cancelled."',)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+        commands.add_ids(parser)
         _add_said(parser)
 
     def run(self, *, ids: list[int], who: str | None, why: str, **options: Any) -> Result:
@@ -90,29 +90,16 @@ class Correct(Subcommand):
 
 
 def _add_said(parser: CommandParser) -> None:
-    said.add_seen(parser, "`emails show`")
-    said.add_arguments(parser, wants_reason=True)
+    commands.add_said(parser, "`emails show`")
 
 
 def _each(ids: list[int], act: Act, who: str | None, why: str, *, seen: str | None, to: str | None = None) -> Result:
-    if seen and len(set(ids)) > 1:
-        raise ValueError("--seen is the version of one e-mail: name one.")
-    resolved: dict[int, str] = {}  # by id: what is printed about each e-mail
-    refused: list[str] = []
     actor = acting.of_shell(who)
-    for email_id in dict.fromkeys(ids):
-        try:
-            expired_at = Email.objects.values_list("expires_at", flat=True).get(pk=email_id)
-            email = actions.resolve(actor, email_id, act, why=why, to=to, seen=seen)
-        except Email.DoesNotExist:
-            refused.append(f"There is no e-mail {email_id}.")
-        except resolving.CannotBeResolved as error:
-            refused.append(str(error))
-        else:
-            is_lifted = expired_at is not None and email.expires_at is None
-            resolved[email_id] = SAID[act] + (", and does not expire any more" if is_lifted else "")
-    return Result(
-        text=lambda: "\n".join(f"E-mail {email_id}: {said}." for email_id, said in resolved.items()),
-        data={"act": act.value, "resolved": list(resolved), "refused": refused},
-        refused=refused,
-    )
+
+    def resolve(email_id: int) -> str:
+        expired_at = Email.objects.values_list("expires_at", flat=True).get(pk=email_id)
+        email = actions.resolve(actor, email_id, act, why=why, to=to, seen=seen)
+        is_lifted = expired_at is not None and email.expires_at is None
+        return SAID[act] + (", and does not expire any more" if is_lifted else "")
+
+    return commands.resolve_each("e-mail", ids, act.value, seen, resolve)

@@ -5,17 +5,19 @@ from django.core.management.base import CommandParser
 from django.utils.text import Truncator
 from rich.text import Text
 
-from weir.workers.audit import acting, said
+from weir.workers.audit import acting
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import from_zero, one_of, row_id, utf8
-from weir.workers.effects import actions, kinds, reports, resolving
+from weir.workers.effects import actions, kinds, reports
 from weir.workers.effects.kinds import UnknownEffectKind
 from weir.workers.effects.management import effect_text
-from weir.workers.effects.models import Act, Effect, PausedEffectKind
+from weir.workers.effects.models import Act, Effect
 from weir.workers.effects.names import EffectState
+from weir.workers.ledger import commands
 
 LISTED = 100
+PRINTED_BY = "`effects kinds --json`"
 SHOWN = 200  # characters of a reply in the table; --json has all of them
 SAID: Mapping[Act, str] = {
     Act.DONE: "it happened",
@@ -94,7 +96,7 @@ class Resolve(Subcommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+        commands.add_ids(parser)
         acts = parser.add_mutually_exclusive_group(required=True)
         for option, act, help_text in (
             ("--done", Act.DONE, "it happened: nothing more is done"),
@@ -117,7 +119,7 @@ class Cancel(Subcommand):
     examples = ('cancel 17 18 --why "The order was cancelled."',)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+        commands.add_ids(parser)
         _add_said(parser)
 
     def run(self, *, ids: list[int], who: str | None, why: str, seen: str | None, **_options: Any) -> Result:
@@ -136,37 +138,25 @@ class Kinds(Subcommand):
         return Result(text=lambda: effect_text.kinds_text(found), data={"kinds": found})
 
 
-class Pause(Subcommand):
+class Pause(commands.PauseKind):
     """Pauses a kind."""
 
-    name = "pause"
     help = "begin no effect of a kind until an operator resumes it"
     examples = ('pause stripe.refund --why "The amounts are wrong." --who Ada',)
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        _add_kind(parser)
-
-    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.pause(acting.of_shell(who), kind, why=why, seen=seen):
-            raise ValueError(f"{PausedEffectKind.objects.get(pk=kind)}. It stays so.")
-        return Result(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
+    kinds = actions.KINDS
+    printed_by = PRINTED_BY
 
 
-class Resume(Subcommand):
+class Resume(commands.ResumeKind):
     """Resumes a kind."""
 
-    name = "resume"
     help = "resume the effects of a kind"
     examples = ('resume stripe.refund --why "The amounts are right now."',)
+    kinds = actions.KINDS
+    printed_by = PRINTED_BY
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        _add_kind(parser)
-
-    def run(self, *, kind: str, seen: str | None, who: str | None, why: str, **_options: Any) -> Result:
-        if not actions.resume(acting.of_shell(who), kind, why=why, seen=seen):
-            known = {each.name for each in kinds.registered()}
-            raise ValueError(f"{kind} is not paused." if kind in known else f"There is no kind of effect {kind!r}.")
-        return Result(text=lambda: f"{kind} is resumed.", data={"resumed": kind})
+    def refuse_unknown(self, kind: str) -> None:
+        kinds.get(kind)
 
 
 class Command(ActionCommand):
@@ -175,37 +165,18 @@ class Command(ActionCommand):
     refusals: ClassVar = (ValueError, UnknownEffectKind, acting.ActRefused)
 
 
-def _add_kind(parser: CommandParser) -> None:
-    parser.add_argument("kind", type=utf8, metavar="KIND")
-    said.add_seen(parser, "`effects kinds --json`")
-    said.add_arguments(parser, wants_reason=True)
-
-
 def _add_said(parser: CommandParser) -> None:
-    said.add_seen(parser, "`effects show`")
-    said.add_arguments(parser, wants_reason=True)
+    commands.add_said(parser, "`effects show`")
 
 
 def _each(ids: list[int], act: Act, who: str | None, why: str, *, seen: str | None) -> Result:
-    if seen and len(set(ids)) > 1:
-        raise ValueError("--seen is the version of one effect: name one.")
-    resolved: list[int] = []
-    refused: list[str] = []
     actor = acting.of_shell(who)
-    for effect_id in dict.fromkeys(ids):
-        try:
-            actions.resolve(actor, effect_id, act, why=why, seen=seen)
-        except Effect.DoesNotExist:
-            refused.append(f"There is no effect {effect_id}.")
-        except resolving.CannotBeResolved as error:
-            refused.append(str(error))
-        else:
-            resolved.append(effect_id)
-    return Result(
-        text=lambda: "\n".join(f"Effect {effect_id}: {SAID[act]}." for effect_id in resolved),
-        data={"act": act.value, "resolved": resolved, "refused": refused},
-        refused=refused,
-    )
+
+    def resolve(effect_id: int) -> str:
+        actions.resolve(actor, effect_id, act, why=why, seen=seen)
+        return SAID[act]
+
+    return commands.resolve_each("effect", ids, act.value, seen, resolve)
 
 
 def _list_text(shown: list[Effect], numbers: Mapping[str, int], *, has_more: bool) -> str:
