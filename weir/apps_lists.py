@@ -38,7 +38,7 @@ _BASE: Final = Apps(
 APPS_THROTTLE: Final = _BASE + Apps(["weir.workers.throttled"])
 APPS_NOTIFICATIONS: Final = _BASE + Apps(["weir.notifications", "weir.notifications.web"])
 APPS_MAIL: Final = _BASE + Apps(["weir.workers.events", "weir.workers.mail"])
-APPS_EFFECTS: Final = _BASE + Apps(["weir.workers.effects"])
+APPS_EFFECTS: Final = _BASE + Apps(["weir.workers.effects", "weir.workers.events"])
 APPS_FETCHES: Final = _BASE + Apps(
     ["weir.workers.events", "weir.workers.fetches", "weir.workers.watches", "weir.workers.webhooks"]
 )

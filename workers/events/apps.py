@@ -1,4 +1,4 @@
-"""The app `events`: a log of the ends of fetches and e-mails, which misses none."""
+"""The app `events`: a log of the ends of fetches, e-mails and effects, which misses none."""
 
 from weir.postgres import weir_apps
 

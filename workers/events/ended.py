@@ -1,4 +1,4 @@
-"""`manage.py fetches ended` and `manage.py emails ended`: the event log, from a cursor on."""
+"""`manage.py fetches ended`, and the same of `emails` and `effects`: the event log, from a cursor on."""
 
 from datetime import UTC
 from typing import Any
@@ -46,8 +46,8 @@ class Ended(Subcommand):
 
 def as_data(event: Event) -> dict[str, object]:
     """Return an event for machines."""
-    of_email = event.subject == Subject.EMAIL
-    named = {"kind": event.kind, "key": event.reference} if of_email else {"reference": event.reference or None}
+    of_fetch = event.subject == Subject.FETCH
+    named = {"reference": event.reference or None} if of_fetch else {"kind": event.kind, "key": event.reference}
     return {
         "id": event.pk,
         "type": event.type,

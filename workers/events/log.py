@@ -1,6 +1,6 @@
-"""The event log: every end of a fetch or an e-mail, in an order in which a reader can miss none.
+"""The event log: every end of a fetch, an e-mail or an effect, in an order in which a reader can miss none.
 
-1. Triggers on the tables of fetches and e-mails write a NewEvent for each end, in the transaction that ends it. It is
+1. Triggers on the tables of fetches, e-mails and effects write a NewEvent for each end, in the transaction that ends it. It is
    there if, and only if, the end is. Its id says nothing about the order of commits: a transaction that began earlier,
    and has lower ids, may commit later.
 2. `append` moves what is committed to the log, and gives each event the id that readers see. One execution at a time
@@ -69,8 +69,8 @@ class EventsGone(LookupError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Events after this cursor are no longer kept: look at each fetch or e-mail that you wait for, and go on "
-            "without a cursor, from the oldest event that is kept."
+            "Events after this cursor are no longer kept: look at each fetch, e-mail or effect that you wait for, and go "
+            "on without a cursor, from the oldest event that is kept."
         )
 
 
@@ -115,7 +115,12 @@ def events_after(cursor: Cursor, limit: int, types: Collection[str] | None = Non
 
 def _after(cursor: Cursor, limit: int, subjects: Collection[str]) -> tuple[list[Event], Cursor]:
     key, after = _decode(cursor)
-    rows = AFTER(after=after, most=limit, fetches=Subject.FETCH in subjects, emails=Subject.EMAIL in subjects)
+    of = {
+        "fetches": Subject.FETCH in subjects,
+        "emails": Subject.EMAIL in subjects,
+        "effects": Subject.EFFECT in subjects,
+    }
+    rows = AFTER(after=after, most=limit, **of)
     if not rows:
         raise NoEvents
     log = rows[0]

@@ -15,17 +15,20 @@ class Subject(models.TextChoices):
 
     FETCH = "fetch"
     EMAIL = "email"
+    EFFECT = "effect"
 
 
 class _Ended(models.Model):
     """What both tables of events have."""
 
     subject = models.CharField(max_length=10, choices=Subject, help_text="what has ended")
-    subject_id = models.BigIntegerField(help_text="of the fetch or e-mail; the row may be gone")
+    subject_id = models.BigIntegerField(help_text="of the fetch, e-mail or effect; the row may be gone")
     state = models.CharField(max_length=10, help_text="in which it ended")
-    kind = models.CharField(max_length=LONGEST_KIND, db_default="", help_text="of an e-mail")
+    kind = models.CharField(max_length=LONGEST_KIND, db_default="", help_text="of an e-mail or an effect")
     reference = models.CharField(
-        max_length=LONGEST_REFERENCE, db_default="", help_text="the caller's: the fetch's reference, the e-mail's key"
+        max_length=LONGEST_REFERENCE,
+        db_default="",
+        help_text="the caller's: the fetch's reference, the e-mail's or effect's key",
     )
     at = models.DateTimeField(help_text="when it ended")
 
@@ -39,7 +42,7 @@ class _Ended(models.Model):
 
 
 class NewEvent(_Ended):
-    """An end that is not in the log yet. Triggers write it, in the transaction that ends the fetch or e-mail."""
+    """An end that is not in the log yet. Triggers write it, in the transaction that ends the fetch, e-mail or effect."""
 
     id = models.BigAutoField(primary_key=True, help_text="in no order of commits")
 
@@ -53,7 +56,7 @@ class Event(_Ended):
     id = models.BigAutoField(primary_key=True, help_text="tells events apart; the order of the log")
 
     class Meta:
-        # Reading: what comes after an event, of fetches or of e-mails.
+        # Reading: what comes after an event, of fetches, of e-mails or of effects.
         indexes: ClassVar = [models.Index(fields=["subject", "id"], name="weir_event_of_subject")]
 
     def __str__(self) -> str:
@@ -70,6 +73,7 @@ class EventLog(models.Model):
         default=0, db_default=0, help_text="the highest id of a deleted event of a fetch"
     )
     purged_email_id = models.BigIntegerField(default=0, db_default=0, help_text="as above, of an e-mail")
+    purged_effect_id = models.BigIntegerField(default=0, db_default=0, help_text="as above, of an effect")
 
     class Meta:
         constraints: ClassVar = [

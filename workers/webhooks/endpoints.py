@@ -21,6 +21,7 @@ from weir.workers.webhooks.payloads import trial_message
 TYPES: Final = (
     *(f"fetch.{state}" for state in ("done", "failed", "cancelled")),
     *(f"email.{state}" for state in ("sent", "failed", "unknown", "bounced", "cancelled", "suppressed", "expired")),
+    *(f"effect.{state}" for state in ("done", "failed", "unknown", "cancelled", "expired")),
 )
 MOST: Final = 100  # endpoints: a tick looks at each
 

@@ -1,4 +1,4 @@
-"""Payloads: what a webhook says of an event. It is thin: who wants more, asks the API for the fetch or the e-mail."""
+"""Payloads: what a webhook says of an event. It is thin: who wants more, asks for the fetch, the e-mail or the effect."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ def _fetches(ids: Iterable[int]) -> dict[int, dict[str, Any]]:
 
 
 def _data(event: Event, fetches: Mapping[int, Mapping[str, Any]]) -> dict[str, object]:
-    if event.subject == Subject.EMAIL:
+    if event.subject != Subject.FETCH:
         return {"id": event.subject_id, "state": event.state, "kind": event.kind, "key": event.reference}
     row = fetches.get(event.subject_id)
     # A fetch that was retried since has ended otherwise, or not yet.

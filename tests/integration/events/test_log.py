@@ -1,19 +1,26 @@
 """The event log: each end once, in an order in which a reader misses none."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import transaction
 from django.db.models.functions import Now
 from pytest_django import Settings
 
+from tests import refunds
 from tests.integration.mail.shipments import ship
+from weir import EffectAct, resolve_effect
 from weir.testing import captured_fetches
 from weir.testing.fetches import CapturedFetches
 from weir.workers.cursors import BadCursor
+from weir.workers.effects import queueing
+from weir.workers.effects.models import Effect
 from weir.workers.events import log
 from weir.workers.events.models import Event, EventLog, NewEvent, Subject
 from weir.workers.fetches.cancelling import cancel
@@ -88,6 +95,21 @@ def test_each_end_of_an_email_is_an_event() -> None:
     emailed(state="bounced", last_reply="no such user")
     assert read()[0] == [("email.sent", email.pk), ("email.bounced", email.pk)]
     assert set(Event.objects.values_list("kind", "reference")) == {(email.kind, email.key)}
+
+
+def test_each_end_of_an_effect_is_an_event(capsys: pytest.CaptureFixture[str]) -> None:
+    """And that it is unknown; an attempt that is made again is no end."""
+    effect = queueing.once(refunds.BLIND, "4711")
+    lost = {"phase": "begun", "last_reply": "lost", "claim_token": uuid4(), "begun_at": Now()}
+    Effect.objects.update(attempts=1)
+    Effect.objects.update(state="unknown", **lost, ended_at=Now())
+    resolve_effect(effect.pk, EffectAct.AGAIN, "ada", "Nobody has it.")
+    resolve_effect(effect.pk, EffectAct.CANCEL, "ada", "It is too late.")
+    assert read()[0] == [("effect.unknown", effect.pk), ("effect.cancelled", effect.pk)]
+    assert Event.objects.latest("pk").at == Effect.objects.get().ended_at
+    call_command("effects", "ended", "--json")
+    [first, _] = json.loads(capsys.readouterr().out)["events"]
+    assert (first["effect"], first["kind"], first["key"]) == (effect.pk, refunds.BLIND, "4711")
 
 
 def test_an_end_that_is_rolled_back_is_no_event() -> None:

@@ -1,5 +1,5 @@
 -- Delete those of the `batch` oldest events that ended more than `older_than` seconds ago, and record their highest ids.
--- Promises: a reader that has missed one of them is told (purged_fetch_id, purged_email_id).
+-- Promises: a reader that has missed one of them is told (purged_fetch_id and the like).
 WITH old AS MATERIALIZED (
     SELECT id
     FROM (SELECT id, at FROM weir_events_event ORDER BY id LIMIT %(batch)s) AS oldest
@@ -10,12 +10,14 @@ WITH old AS MATERIALIZED (
     SELECT
         count(*) AS deleted,
         max(id) FILTER (WHERE subject = 'fetch') AS of_fetches,
-        max(id) FILTER (WHERE subject = 'email') AS of_emails
+        max(id) FILTER (WHERE subject = 'email') AS of_emails,
+        max(id) FILTER (WHERE subject = 'effect') AS of_effects
     FROM gone
 ), noted AS (
     UPDATE weir_events_eventlog SET
         purged_fetch_id = greatest(purged_fetch_id, of_fetches),
-        purged_email_id = greatest(purged_email_id, of_emails)
+        purged_email_id = greatest(purged_email_id, of_emails),
+        purged_effect_id = greatest(purged_effect_id, of_effects)
     FROM highest
     WHERE deleted > 0
 )

@@ -14,6 +14,8 @@ from weir.workers.effects.kinds import UnknownEffectKind
 from weir.workers.effects.management import effect_text
 from weir.workers.effects.models import Act, Effect
 from weir.workers.effects.names import EffectState
+from weir.workers.events.ended import REFUSALS, Ended
+from weir.workers.events.models import Subject
 from weir.workers.ledger import commands
 
 LISTED = 100
@@ -161,8 +163,8 @@ class Resume(commands.ResumeKind):
 
 class Command(ActionCommand):
     help = "Count, list and show effects, say what became of those that are unknown, cancel them, and pause kinds."
-    actions = (List(), Show(), Resolve(), Cancel(), Kinds(), Pause(), Resume())
-    refusals: ClassVar = (ValueError, UnknownEffectKind, acting.ActRefused)
+    actions = (List(), Ended(Subject.EFFECT), Show(), Resolve(), Cancel(), Kinds(), Pause(), Resume())
+    refusals: ClassVar = (ValueError, UnknownEffectKind, acting.ActRefused, *REFUSALS)
 
 
 def _add_said(parser: CommandParser) -> None:
