@@ -183,8 +183,8 @@ class Retention(SettingsGroup):
     )
     WEIR_EFFECT_RETENTION: Seconds = Field(
         default=0.0,
-        description="Effects, after their end, but unknown ones: `once` with the key of a deleted one does it again. 0 = "
-        "for ever.",
+        description="Effects, after their end, but unknown ones: `once` with the key of a deleted one does it again. "
+        "0 = for ever.",
     )
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(default=30 * DAY_S, description="Results, after their end (30 days).")
     WEIR_FETCH_BODY_RETENTION: Seconds = Field(

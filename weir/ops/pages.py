@@ -57,7 +57,10 @@ PAGES: Final = (
     ("weir_ops:audit", "Audit"),
 )
 # What may be unknown, by its name in the audit trail: its rows, and the page of one of them.
-DECIDED: Final = {"e-mail": (Email.objects, "weir_ops:email"), "effect": (Effect.objects, "weir_ops:effect")}
+DECIDED: Final[Mapping[str, tuple[Any, str]]] = {
+    "e-mail": (Email.objects, "weir_ops:email"),
+    "effect": (Effect.objects, "weir_ops:effect"),
+}
 # Scripts, styles and pictures come from this host only, and none is within the page itself. There are no frames. Forms
 # are sent to this host.
 CONTENT_SECURITY_POLICY: Final = (

@@ -33,9 +33,7 @@ class EffectsConfig(weir_apps.WeirApp):
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.effects")
         has_work, calls_due = work.answer_of(HAS_WORK.with_names(NAMES._asdict())), work.answer_of(CALLS_DUE)
         work.ask_before(task_names.PERFORM_EFFECTS, lambda: has_work() or calls_due(), sent_every_s=math.inf)
-        work.ask_before(
-            task_names.PURGE_EFFECTS, lambda: settings.WEIR_EFFECT_RETENTION > 0, sent_every_s=math.inf
-        )
+        work.ask_before(task_names.PURGE_EFFECTS, lambda: settings.WEIR_EFFECT_RETENTION > 0, sent_every_s=math.inf)
 
         autodiscover_modules("effects")
         hidden.hide()

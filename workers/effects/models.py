@@ -82,7 +82,9 @@ class Effect(LedgerRow):
         db_default="",
         help_text="the task that is called, with the id, when it has ended",
     )
-    on_done_called_at = models.DateTimeField(null=True, help_text="when it was called last; a later end is still to be told")
+    on_done_called_at = models.DateTimeField(
+        null=True, help_text="when it was called last; a later end is still to be told"
+    )
     on_done_again_at = models.DateTimeField(null=True, help_text="when it is called again: a worker knew no such task")
 
     objects: ClassVar = EffectQuerySet.as_manager()

@@ -70,7 +70,8 @@ def once(
     `failed`, `cancelled` or `expired`), at least once; again if a person has it done again, and it ends again.
 
     Raises UnknownEffectKind; TypeError for an `on_done` that is no task; and ValueError, and stores nothing, if the
-    key, a time, the priority, the context or the task's name is bad. An `expires_at` in the past is bad, unless the effect exists already.
+    key, a time, the priority, the context or the task's name is bad. An `expires_at` in the past is bad, unless the
+    effect exists already.
     """
     registered = kinds.get(kind)
     queueing.check("an effect", key, context, priority)

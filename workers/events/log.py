@@ -1,8 +1,8 @@
 """The event log: every end of a fetch, an e-mail or an effect, in an order in which a reader can miss none.
 
-1. Triggers on the tables of fetches, e-mails and effects write a NewEvent for each end, in the transaction that ends it. It is
-   there if, and only if, the end is. Its id says nothing about the order of commits: a transaction that began earlier,
-   and has lower ids, may commit later.
+1. Triggers on the tables of fetches, e-mails and effects write a NewEvent for each end, in the transaction of the end.
+   It is there if, and only if, the end is. Its id says nothing about the order of commits: a transaction that began
+   earlier, and has lower ids, may commit later.
 2. `append` moves what is committed to the log, and gives each event the id that readers see. One execution at a time
    gives ids, and is committed before the next one gives higher ones. So ids become visible in their order, and the
    position in the log is one number. A transaction that stays open keeps back its own events only.
@@ -69,8 +69,8 @@ class EventsGone(LookupError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Events after this cursor are no longer kept: look at each fetch, e-mail or effect that you wait for, and go "
-            "on without a cursor, from the oldest event that is kept."
+            "Events after this cursor are no longer kept: look at each fetch, e-mail or effect that you wait for, and "
+            "go on without a cursor, from the oldest event that is kept."
         )
 
 

@@ -42,7 +42,7 @@ class _Ended(models.Model):
 
 
 class NewEvent(_Ended):
-    """An end that is not in the log yet. Triggers write it, in the transaction that ends the fetch, e-mail or effect."""
+    """An end that is not in the log yet. Triggers write it, in the transaction of the end."""
 
     id = models.BigAutoField(primary_key=True, help_text="in no order of commits")
 

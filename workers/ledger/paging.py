@@ -39,7 +39,9 @@ def page(
     """
     last = None
     if served is not None:
-        places = _after(served, column, cursor, read).values_list(*(["pk"] if column == NEWEST_FIRST else [column, "pk"]))
+        places = _after(served, column, cursor, read).values_list(
+            *(["pk"] if column == NEWEST_FIRST else [column, "pk"])
+        )
         last = places[LOOKED_AT - 1 : LOOKED_AT].first()
     after = _after(rows, column, cursor, read)
     found = list((_until(after, column, last) if last else after)[: A_PAGE + 1])
@@ -88,6 +90,4 @@ def _until(rows: QuerySet[Row], column: str, last: Place) -> QuerySet[Row]:
     if not values:
         return rows.filter(pk__gte=pk)
     [value] = values
-    return rows.filter(
-        Q(**{f"{column}__lt": value}) | Q(**{column: value, "pk__lte": pk}), **{f"{column}__lte": value}
-    )
+    return rows.filter(Q(**{f"{column}__lt": value}) | Q(**{column: value, "pk__lte": pk}), **{f"{column}__lte": value})

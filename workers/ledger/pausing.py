@@ -29,8 +29,8 @@ class PausedKinds:
     def pause(self, actor: Actor, kind: str, *, why: str, seen: str | None = None) -> bool:
         """Begin no more of this kind. Return False if it was paused already; then the first reason stays.
 
-        What a worker has claimed is still begun. Of two actors who pause a kind at once, the second gets False, too, and
-        not acting.Changed: a kind that is not paused has no row that the first one could have locked.
+        What a worker has claimed is still begun. Of two actors who pause a kind at once, the second gets False, too,
+        and not acting.Changed: a kind that is not paused has no row that the first one could have locked.
         """
         self._pause.allow(actor, why)
         with transaction.atomic():

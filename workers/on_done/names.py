@@ -1,4 +1,4 @@
-"""The name of the task that a fetch or an effect calls at its end; a name that this process knows to be misspelt is refused."""
+"""The name of the task that a row calls at its end; a name that this process knows to be misspelt is refused."""
 
 import sys
 from functools import cache

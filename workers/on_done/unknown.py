@@ -7,7 +7,6 @@ it to another worker.
 
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final
 
 from django.db import DataError, Error, connection
@@ -33,32 +32,28 @@ def keep_calls(consumer: Any, header: str, record: Record) -> None:  # noqa: ANN
 
     `header` is the message's that has the id of the row. Each room keeps its own calls, one after the other.
     """
-    consumer.on_unknown_task = partial(_keep, consumer, consumer.on_unknown_task, header, record)
+    reject: Callable[..., None] = consumer.on_unknown_task
+
+    def keep(body: object, message: Any, error: Exception) -> None:  # noqa: ANN401  as above
+        """Record the call, and let Celery reject the message; if PostgreSQL does not take it, try both again later."""
+        headers = message.headers or {}
+        row, task = headers.get(header), headers.get("task", "")
+        try:
+            if isinstance(task, str) and isinstance(row, int):
+                _recorded(record, row, task)
+        except (DataError, UnicodeEncodeError):  # no row can have such an id, or name such a task: nothing is kept
+            reject(body, message, error)
+        except Error as failure:
+            log.warning("call_not_kept", header=header, row=row, task=task, error=str(failure))
+            consumer.timer.call_after(RECORD_AGAIN_S, keep, (body, message, error))
+        else:
+            reject(body, message, error)
+
+    consumer.on_unknown_task = keep
 
 
-def _keep(
-    consumer: Any,  # noqa: ANN401  as above
-    reject: Callable[..., None],
-    header: str,
-    record: Record,
-    body: object,
-    message: Any,  # noqa: ANN401  as above
-    error: Exception,
-) -> None:
-    """Record the call, and let Celery reject the message; if PostgreSQL does not take it, try both again later."""
-    headers = message.headers or {}
-    row, task = headers.get(header), headers.get("task", "")
+def _recorded(record: Record, row: int, task: str) -> None:
     try:
-        if isinstance(task, str) and isinstance(row, int):
-            try:
-                record(row, task)
-            finally:
-                connection.close()  # in a worker's parent process, nothing would replace a broken one
-    except (DataError, UnicodeEncodeError):  # no row can have such an id, or name such a task: nothing is kept
-        reject(body, message, error)
-    except Error as failure:
-        log.warning("call_not_kept", **{header: row}, task=task, error=str(failure))
-        arguments = (consumer, reject, header, record, body, message, error)
-        consumer.timer.call_after(RECORD_AGAIN_S, _keep, arguments)
-    else:
-        reject(body, message, error)
+        record(row, task)
+    finally:
+        connection.close()  # in a worker's parent process, nothing would replace a broken one

@@ -21,8 +21,8 @@ from weir.conf.texts.request_headers import usable_headers
 from weir.conf.texts.share_weights import usable_share
 from weir.postgres.statements import Statement
 from weir.workers.fetches.enqueue import PRIORITIES
-from weir.workers.on_done.names import name_of
 from weir.workers.fetches.targets import InvalidTarget, parse_target
+from weir.workers.on_done.names import name_of
 from weir.workers.watches.models import Watch
 
 if TYPE_CHECKING:

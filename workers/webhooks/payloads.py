@@ -1,4 +1,4 @@
-"""Payloads: what a webhook says of an event. It is thin: who wants more, asks for the fetch, the e-mail or the effect."""
+"""Payloads: what a webhook says of an event. It is thin: who wants more, asks for the row of its id."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -90,7 +90,9 @@ def web(
 
 def who_may_act() -> User:
     user: User = links.operator()
-    of_change = Q(codename__startswith="change_") | Q(codename__in=["resolve_email", "view_email", "resolve_effect", "view_effect"])
+    of_change = Q(codename__startswith="change_") | Q(
+        codename__in=["resolve_email", "view_email", "resolve_effect", "view_effect"]
+    )
     user.user_permissions.add(*Permission.objects.filter(of_change))
     return user
 

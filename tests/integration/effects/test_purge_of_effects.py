@@ -27,6 +27,13 @@ def age(by: timedelta) -> None:
     Effect.objects.update(ended_at=F("ended_at") - by)
 
 
+@pytest.fixture
+def _retained(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep effects for a day; the broker is away."""
+    settings.WEIR_EFFECT_RETENTION = DAY.total_seconds()
+    monkeypatch.setattr("weir.workers.effects.on_done.call", lambda *_arguments, **_headers: False)
+
+
 def test_effects_are_kept_for_ever_unless_it_is_said(api: PaymentApi, settings: Settings) -> None:
     """Beat sends no tick for that."""
     effect = queue(BLIND, api.port)
@@ -44,6 +51,7 @@ def test_effects_are_kept_for_ever_unless_it_is_said(api: PaymentApi, settings: 
     assert api.refunds()[effect.key] == 2
 
 
+@pytest.mark.usefixtures("_retained")
 @for_each(
     ("word", "act", "on_done", "aged", "left"),
     [
@@ -57,18 +65,11 @@ def test_effects_are_kept_for_ever_unless_it_is_said(api: PaymentApi, settings: 
     ],
 )
 def test_only_what_has_ended_long_ago_for_good_is_deleted(
-    api: PaymentApi,
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-    word: str,
-    act: Act | None,
-    on_done: str,
-    aged: timedelta,
-    left: int,
+    api: PaymentApi, *, word: str, act: Act | None, on_done: str, aged: timedelta, left: int
 ) -> None:
     """With what people said about it."""
-    settings.WEIR_EFFECT_RETENTION = DAY.total_seconds()
-    monkeypatch.setattr("weir.workers.effects.on_done.call", lambda *_arguments, **_headers: False)
+    EffectResolution.objects.all().delete()
+    Effect.objects.all().delete()
     effect = queue(BLIND, api.port, word, on_done=on_done)
     runner.perform_due()
     if act:

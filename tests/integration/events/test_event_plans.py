@@ -28,7 +28,7 @@ def test_no_statement_reads_more_than_it_has_to(*, analyzed: bool) -> None:
             if analyzed:
                 cursor.execute(f"ANALYZE {table}")
     middle = Event.objects.order_by("pk")[10_000].pk
-    asked = {"after": middle, "most": 50}
+    asked: dict[str, object] = {"after": middle, "most": 50}
     none = {"fetches": False, "emails": False, "effects": False}
     for subjects in (["fetches"], ["emails"], ["effects"], list(none)):
         wanted = {**asked, **none, **dict.fromkeys(subjects, True)}

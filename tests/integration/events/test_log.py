@@ -174,7 +174,7 @@ def test_a_reader_whose_events_were_purged_is_told() -> None:
     Event.objects.update(at=Now() - timedelta(seconds=2 * DAY_S))
     log.keep()
     assert (Event.objects.count(), read(), read(after)) == (0, ([], after), ([], after))
-    with pytest.raises(log.EventsGone, match="look at each fetch or e-mail"):
+    with pytest.raises(log.EventsGone, match="look at each fetch, e-mail or effect"):
         read(before)
     assert log.read(before, 1, Subject.EMAIL)[0] == []
 

@@ -119,7 +119,8 @@ def test_while_postgresql_is_away_the_worker_keeps_the_message(monkeypatch: pyte
     fetch = ended()
     consumer = Consumer()
     with monkeypatch.context() as away:
-        away.setattr(unknown, "record", lambda *_arguments: (_ for _ in ()).throw(OperationalError("away")))
+        rows = SimpleNamespace(filter=lambda **_chosen: (_ for _ in ()).throw(OperationalError("away")))
+        away.setattr(unknown, "Fetch", SimpleNamespace(objects=rows))
         consumer.gets(called(fetch))
         assert consumer.did == []
         [again] = consumer.later

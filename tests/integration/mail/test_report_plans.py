@@ -17,10 +17,10 @@ from project.logins import links
 from tests.integration.plans import explain, plan_of, rows_read, rows_read_by
 from weir.ops.views import search
 from weir.postgres import planner, short_paginator
+from weir.workers.ledger import paging
 from weir.workers.mail import kinds
 from weir.workers.mail.maintenance import forgetting
 from weir.workers.mail.models import Email
-from weir.workers.ledger import paging
 from weir.workers.mail.reports import counts, listing
 
 ROWS = 120_000

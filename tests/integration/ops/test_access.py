@@ -24,7 +24,18 @@ from weir.workers.fetches.enqueue import request_fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATHS = ["/", "/sites/", "/fetches/", "/batches/", "/watches/", "/webhooks/", "/unread/", "/emails/", "/effects/", "/audit/"]
+PATHS = [
+    "/",
+    "/sites/",
+    "/fetches/",
+    "/batches/",
+    "/watches/",
+    "/webhooks/",
+    "/unread/",
+    "/emails/",
+    "/effects/",
+    "/audit/",
+]
 LIVE = {"X-Weir-Live": "1"}
 
 
@@ -106,7 +117,9 @@ def test_pages_only_show(operator: Client, method: str) -> None:
     assert operator.head("/").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/sites/nowhere.example/", "/sites/%20/", "/fetches/999/", "/emails/999/", "/effects/999/"])
+@pytest.mark.parametrize(
+    "path", ["/sites/nowhere.example/", "/sites/%20/", "/fetches/999/", "/emails/999/", "/effects/999/"]
+)
 def test_what_is_not_there_is_404_in_a_sentence(operator: Client, path: str) -> None:
     """With the same headers as any page."""
     response = operator.get(path)

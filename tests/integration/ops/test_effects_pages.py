@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
-from django.test import Client
 
 from tests.integration.ops.test_acting import opened, signed_in
 from tests.refunds import BLIND, PROBED
@@ -88,7 +87,9 @@ def test_a_page_offers_the_acts_that_its_state_and_kind_allow() -> None:
         (waits, {"cancel"}),
     ):
         page = browser.get(f"/effects/{effect.pk}/").text
-        acts = {what for what in ("done", "again", "ask", "give-up", "cancel") if f"/effects/{effect.pk}/{what}/" in page}
+        acts = {
+            what for what in ("done", "again", "ask", "give-up", "cancel") if f"/effects/{effect.pk}/{what}/" in page
+        }
         assert acts == expected
     assert "/done/" not in signed_in(name="eve").get(f"/effects/{blind.pk}/").text
     assert browser.get("/effects/99999/").status_code == 404

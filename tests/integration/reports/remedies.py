@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management import get_commands, load_command_class
 
-from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.why import FetchBlocker
+from weir.workers.on_done.unknown import CALLED_AGAIN
 
 IN_WORDS = frozenset({"", "start more fetchers", CALLED_AGAIN})
 

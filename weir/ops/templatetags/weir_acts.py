@@ -16,6 +16,7 @@ from django.utils.html import format_html
 
 from weir.ops import actions
 from weir.ops.deeds import Deed
+from weir.ops.deeds.effects import EFFECT_KIND
 from weir.ops.templatetags.weir_ops import foreign
 from weir.ops.views.links import Link
 from weir.workers.audit import acting
@@ -65,7 +66,7 @@ def target_url(entry: Entry) -> str:
     if entry.action in {actions.SITE[what].action.name for what in ("set", "pause", "resume")}:
         with suppress(NoReverseMatch):  # another program has written what is no site's name
             return reverse("weir_ops:site", args=[entry.target])
-    for deeds, page in ((actions.KIND, "weir_ops:emails"), (actions.EFFECT_KIND, "weir_ops:effects")):
+    for deeds, page in ((actions.KIND, "weir_ops:emails"), (EFFECT_KIND, "weir_ops:effects")):
         if entry.action in {deed.action.name for deed in deeds.values()}:
             return f"{reverse(page)}?{urlencode({'state': '', 'kind': entry.target})}"
     return ""

@@ -98,7 +98,9 @@ def _own(request: HttpRequest, effect_id: int) -> OwnPart:
     shows: dict[str, object] = {"permission": MAY_READ, "may_read": request.user.has_perm(MAY_READ)}
     if shows["may_read"]:
         looked = look(lambda: Effect.objects.filter(pk=effect_id).values("context", "result").first())
-        texts = ((name, json.dumps(value, indent=2, ensure_ascii=False)) for name, value in (looked.value or {}).items())
+        texts = (
+            (name, json.dumps(value, indent=2, ensure_ascii=False)) for name, value in (looked.value or {}).items()
+        )
         said = {name: (visible(text[:LONGEST_TEXT]), len(text) > LONGEST_TEXT) for name, text in texts}
         shows |= {"id": effect_id, "failure": looked.failure, "said": said}
     return OwnPart(template="weir/ops/effect_says.html", shows=shows)

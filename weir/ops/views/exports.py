@@ -130,8 +130,8 @@ def _entries(chosen: Chosen) -> Read:
     return read
 
 
-# The columns are those of `list --json`: as_data, or status_data, of each list. Results of effects need a right of their
-# own (views/effects.py).
+# The columns are those of `list --json`: as_data, or status_data, of each list; but results of effects take a right of
+# their own (views/effects.py).
 LISTS: Final = {
     "fetches": (fetches.FILTERS, _fetches),
     "batches": (batches.FILTERS, _batches),

@@ -114,8 +114,9 @@ def _of_number(text: str) -> _Hits:
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST_ID))
     if not is_number or int(digits) > LARGEST_ID:
         return _Hits()
-    rows = ((_fetch, Fetch), (_email, Email), (_effect, Effect))
-    return _Hits(hits=[link(row) for link, model in rows for row in model.objects.filter(pk=digits)])
+    fetches, emails = Fetch.objects.filter(pk=digits), Email.objects.filter(pk=digits)
+    effects = Effect.objects.filter(pk=digits)
+    return _Hits(hits=[*map(_fetch, fetches), *map(_email, emails), *map(_effect, effects)])
 
 
 def _fetches(text: str) -> _Hits:
@@ -199,7 +200,9 @@ def _effects(text: str) -> _Hits:
     planner.by_indexes()
     ids = listing.ids_of_key(text)
     more = list_url("effects", state="", key=text) if len(ids) > MOST else ""
-    return _Hits(hits=[_effect(effect) for effect in Effect.objects.filter(pk__in=ids[:MOST]).order_by("pk")], more=more)
+    return _Hits(
+        hits=[_effect(effect) for effect in Effect.objects.filter(pk__in=ids[:MOST]).order_by("pk")], more=more
+    )
 
 
 def _fetch(fetch: Fetch | ListedFetch) -> Link:

@@ -12,7 +12,17 @@ from weir.workers.cli import terminal
 from weir.workers.effects import actions, kinds, reports
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
 
-TIMES = ("created_at", "next_attempt_at", "expires_at", "begun_at", "done_at", "ended_at", "ask_until", "on_done_called_at", "on_done_again_at")
+TIMES = (
+    "created_at",
+    "next_attempt_at",
+    "expires_at",
+    "begun_at",
+    "done_at",
+    "ended_at",
+    "ask_until",
+    "on_done_called_at",
+    "on_done_again_at",
+)
 TEXTS = ("kind", "key", "state", "phase", "last_reply", "claimed_by", "reference", "correlation_id", "on_done")
 
 

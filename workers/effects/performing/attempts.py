@@ -77,11 +77,11 @@ def perform(effect: Effect) -> Outcome | None:
             outcome = _outcome(effect, kinds.get(effect.kind))
             if not LEDGER.record(effect, outcome):
                 return None
-            if effect.on_done and outcome.state in ENDS:
-                call_on_done([effect.pk])
-            return outcome
         except ClaimLost as lost:
             return lost.outcome
+        if effect.on_done and outcome.state in ENDS:
+            call_on_done([effect.pk])
+        return outcome
 
 
 def _outcome(effect: Effect, kind: EffectKind) -> Outcome:

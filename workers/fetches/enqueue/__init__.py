@@ -30,10 +30,10 @@ from weir.workers.fetches.enqueue.inserting import New, WantedFetch, queue_all, 
 from weir.workers.fetches.methods import USUAL_REDIRECTS
 from weir.workers.fetches.models import HIGHEST_PRIORITY, Fetch
 from weir.workers.fetches.on_done.calls import call_on_done
-from weir.workers.on_done.names import name_of
 from weir.workers.fetches.requested import RequestedFetches, dedupe_key
 from weir.workers.fetches.robots import files as robots_files
 from weir.workers.fetches.targets import MAX_LENGTH, InvalidTarget, parse_target
+from weir.workers.on_done.names import name_of
 from weir.workers.tracing import correlation, spans
 
 if TYPE_CHECKING:

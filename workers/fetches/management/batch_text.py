@@ -9,8 +9,8 @@ from rich.text import Text
 from weir.workers.cli import terminal
 from weir.workers.fetches.batches.counts import BatchCounts
 from weir.workers.fetches.management.forecast_text import WHEN
-from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.batches import BatchOutlook, as_data
+from weir.workers.on_done.unknown import CALLED_AGAIN
 
 NUMBERS = ("unfinished", "done", "failed", "cancelled")
 

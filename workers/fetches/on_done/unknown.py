@@ -13,8 +13,8 @@ BATCH_HEADER: Final = "weir_batch"  # of the message that calls a task of `on_ba
 
 def keep_calls(consumer: Any) -> None:  # noqa: ANN401  Celery's
     """Make this consumer of a worker store in the fetch, or the batch, each call of a task that it does not know."""
-    unknown.keep_calls(consumer, HEADER, lambda fetch, task: record(fetch, task))
-    unknown.keep_calls(consumer, BATCH_HEADER, lambda batch, task: record_batch(batch, task))
+    unknown.keep_calls(consumer, HEADER, record)
+    unknown.keep_calls(consumer, BATCH_HEADER, record_batch)
 
 
 def record(fetch: int, task: str) -> None:

@@ -27,10 +27,10 @@ from weir.workers.fetches.access_tokens.tokens import WAITS
 from weir.workers.fetches.dispatch import InHand
 from weir.workers.fetches.enqueue import webhooks
 from weir.workers.fetches.models import FINAL, FetchState
-from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.fetches.reports.holds import next_try, pauses
 from weir.workers.fetches.reports.waiting_fetch import UnknownFetch, WaitingFetch, starts_in_s
 from weir.workers.fetches.robots.rules import PATH
+from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.processes.status import ProcessStatus, processes
 from weir.workers.publish import waiting
 
