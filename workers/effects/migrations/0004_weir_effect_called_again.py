@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("weir_effects", "0011_weir_effect_owes_call")]
+    dependencies = [("weir_effects", "0003_weir_effect_owes_call")]
 
     operations = [
         AddIndexConcurrently(

@@ -19,6 +19,6 @@ ENDED = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("weir_effects", "0013_weir_effect_ended"), ("weir_events", "0002_effects")]
+    dependencies = [("weir_effects", "0005_weir_effect_ended"), ("weir_events", "0002_effects")]
 
     operations = [migrations.RunSQL(ENDED, "DROP FUNCTION weir_effects_tell_ended CASCADE")]

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("weir_effects", "0010_on_done")]
+    dependencies = [("weir_effects", "0002_on_done")]
 
     operations = [
         AddIndexConcurrently(

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("weir_effects", "0012_weir_effect_called_again")]
+    dependencies = [("weir_effects", "0004_weir_effect_called_again")]
 
     operations = [
         AddIndexConcurrently(
