@@ -1,7 +1,8 @@
 """The directive `model`: columns, constraints and indexes of a table, as its Django model defines them.
 
 The body explains the columns that have no help text, one a line; those that mean the same in each table are in
-EVERYWHERE, and the id of a table with one row is explained by itself. A column that nothing explains is a warning, and so is one that is explained twice.
+EVERYWHERE, and the id of a table with one row is explained by itself. A column that nothing explains is a warning, and
+so is one that is explained twice.
 
 ```{model} weir_ratelimit.Site
 paused_until: nothing starts before

@@ -280,7 +280,9 @@ def test_who_reads_a_body_while_its_storage_is_away_is_told_to_come_again(
     answer = program.call("GET", path)
     [file] = files(tmp_path)
     assert (answer.status_code, b"".join(answer.streaming_content)) == (200, file.read_bytes())
-    with fetch.open_content() as content:
+    content = fetch.open_content()
+    assert content
+    with content:
         assert content.seek(-3, 2) == content.tell() == LARGE - 3
         assert content.read() == file.read_bytes()[-3:]
         content.seek(1)

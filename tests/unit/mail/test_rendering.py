@@ -351,7 +351,7 @@ def test_an_email_can_be_queued_although_the_from_address_is_none(settings: Sett
 
 
 def test_the_parts_are_written_as_python_writes_them() -> None:
-    """Their headers are kept from one e-mail to the next, and only the boundaries are Weir's own, new ones each time."""
+    """Their headers are kept from one e-mail to the next, and only boundaries are Weir's own, new ones each time."""
     logo = EmailAttachment("logo.png", PNG, "image/png", content_id="logo")
     receipt = EmailAttachment("receipt.txt", b"Thank you!", "text/plain")
     for text, html, files in (
@@ -365,7 +365,7 @@ def test_the_parts_are_written_as_python_writes_them() -> None:
         theirs.set_content(text)
         if html:
             theirs.add_alternative(html, subtype="html")
-        shown = theirs.get_payload(1) if html else theirs
+        shown: Any = theirs.get_payload(1) if html else theirs
         for file in files:
             main, _, sub = file.content_type.partition("/")
             if file.content_id:

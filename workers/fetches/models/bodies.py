@@ -7,7 +7,7 @@ its bytes are in its row, or in a file of a storage (WEIR_FETCH_STORAGE).
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import SEEK_SET, BufferedReader, BytesIO, RawIOBase
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from django.core.files.storage import storages
 from django.core.files.storage.handler import InvalidStorageError
@@ -49,7 +49,8 @@ class KeptBody(models.Model):
         if not self.file:
             return BytesIO(bytes(self.content or b""))
         with _explained(self):
-            return cast("BinaryIO", BufferedReader(_InStorage(self, storages[self.storage].open(self.file, "rb"))))
+            file = cast("IO[bytes]", storages[self.storage].open(self.file, "rb"))
+            return cast("BinaryIO", BufferedReader(_InStorage(self, file)))
 
 
 @contextmanager
@@ -71,7 +72,7 @@ def _explained(kept: KeptBody) -> Iterator[None]:
 class _InStorage(RawIOBase):
     """A file in a storage, whose errors are explained."""
 
-    def __init__(self, kept: KeptBody, file: Any) -> None:
+    def __init__(self, kept: KeptBody, file: IO[bytes]) -> None:
         self._kept, self._file = kept, file
 
     def readable(self) -> bool:

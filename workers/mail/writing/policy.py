@@ -8,7 +8,6 @@ from uuid import uuid4
 from weir.workers.mail.headers import words
 from weir.workers.mail.headers.lines import HeaderValue
 
-
 # The headers that Python writes of each part. They have few values, and Python parses each of them at length.
 _OF_PARTS: Final = frozenset({"content-type", "content-transfer-encoding", "mime-version"})
 _MOST_KEPT: Final = 256  # headers
@@ -80,4 +79,5 @@ def _of_part(name: str, value: str) -> Any:  # noqa: ANN401  a header of Python'
 
 @lru_cache(_MOST_KEPT)
 def _folded_of_part(name: str, value: str) -> str:
-    return _PYTHONS.fold(name, value)
+    folded: str = _PYTHONS.fold(name, value)
+    return folded
