@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from billiard.exceptions import SoftTimeLimitExceeded
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
@@ -24,6 +25,8 @@ class Failing(FileSystemStorage):
         return str(super()._save(name, content))  # type: ignore[misc]  # the stubs have no private methods
 
     def _open(self, name: str, mode: str = "rb") -> Any:
+        if "limit" in failing:
+            raise SoftTimeLimitExceeded
         if "open" in failing:
             raise ConnectionError("the storage is down")
         file = super()._open(name, mode)  # type: ignore[misc]  # as above

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from billiard.exceptions import SoftTimeLimitExceeded
 from django.core.files.storage import FileSystemStorage
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
@@ -276,6 +277,9 @@ def test_who_reads_a_body_while_its_storage_is_away_is_told_to_come_again(
     answer = program.call("GET", path)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert re.fullmatch(said, answer.json()["detail"])
+    monkeypatch.setattr(storages, "failing", frozenset({"limit"}))
+    with pytest.raises(SoftTimeLimitExceeded):  # of the task that reads it
+        _ = fetch.content
     monkeypatch.setattr(storages, "failing", frozenset())
     answer = program.call("GET", path)
     [file] = files(tmp_path)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from io import SEEK_SET, BufferedReader, BytesIO, RawIOBase
 from typing import IO, Any, BinaryIO, cast
 
+from billiard.exceptions import SoftTimeLimitExceeded
 from django.core.files.storage import storages
 from django.core.files.storage.handler import InvalidStorageError
 from django.db import models
@@ -58,7 +59,7 @@ def _explained(kept: KeptBody) -> Iterator[None]:
     """Raise BodyGone or BodyUnreachable for an error of the storage."""
     try:
         yield
-    except (BodyGone, BodyUnreachable):
+    except (BodyGone, BodyUnreachable, MemoryError, SoftTimeLimitExceeded):
         raise
     except InvalidStorageError as error:
         raise BodyGone(f"The body is in the storage {kept.storage!r}, which STORAGES does not have.") from error
