@@ -335,14 +335,14 @@ def test_a_request_with_more_events_than_there_is_time_for_gets_further_each_tim
 
 def test_a_request_that_comes_again_takes_a_few_statements_for_all_its_events() -> None:
     """Also if an operator has sent an e-mail again meanwhile, so that the event is not about what is sent now."""
-    said = [("delivered", came_to(EmailState.SENT, provider_id="")) for _ in range(20)]
-    request = _many(*said)
-    assert post("sendgrid", request).json() == {"delivered": 20}
-    Email.objects.filter(pk=said[0][1].pk).update(state=EmailState.FAILED, sent_at=None, last_reply="no")
-    resolving.resolve(said[0][1].pk, Act.RESEND, "Ada", "Once more")
-    Resolution.objects.update(resolved_at=Now() + timedelta(hours=1))
+    again, *others = [came_to(EmailState.SENT, provider_id="") for _ in range(20)]
+    request = _many(("failed", again), *(("delivered", email) for email in others))
+    assert post("sendgrid", request).json() == {"bounced": 1, "delivered": 19}
+    resolving.resolve(again.pk, Act.RESEND, "Ada", "Once more")
+    Email.objects.filter(pk=again.pk).update(state=EmailState.SENT, sent_at=Now())
+    Resolution.objects.filter(act=Act.RESEND).update(resolved_at=Now() + timedelta(hours=1))
     with CaptureQueriesContext(connection) as asked:
-        assert post("sendgrid", request).json() == {"delivered": 20}
+        assert post("sendgrid", request).json() == {"failed": 1, "delivered": 19}
     assert len(asked) <= 5, asked.captured_queries
 
 
