@@ -166,7 +166,7 @@ def test_where_nothing_is_found_the_page_says_what_may_be_searched_for(operator:
     """Whatever was typed."""
     answer = operator.get("/search/", {"q": text})
     assert answer.status_code == 200
-    assert "the number of a fetch or an e-mail" in answer.text
+    assert "the number of a fetch, an e-mail or an effect" in answer.text
     assert ("Nothing is found." in answer.text) == bool(text.strip("\0"))
     assert "<script>alert" not in answer.text
     assert "Content-Security-Policy" in answer
