@@ -56,6 +56,8 @@ def test_it_is_called_once_at_the_end_and_not_while_that_is_unknown(
 ) -> None:
     effect = asked(api, word)
     assert calls() == ([] if acts else [effect])
+    Effect.objects.filter(state="unknown").update(ended_at=database_now() - 2 * on_done.OVERDUE)
+    assert [is_due(), calls()] == [False, []]
     for act in acts:
         resolving.resolve(effect, act, "ada", "The provider says so.")
     assert calls() == ([effect] if acts else [])
