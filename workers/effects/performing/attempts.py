@@ -59,7 +59,7 @@ class EffectAttempt:
         if self._has_begun:
             return
         try:
-            LEDGER.begin(self._effect, LEDGER.asks_for(self._kind), is_probed=self._kind.probe is not None)
+            LEDGER.begin(self._effect, LEDGER.asked_for_kind(self._kind), is_probed=self._kind.probe is not None)
         except ClaimLost as lost:
             self._is_lost = lost
             raise
@@ -158,12 +158,12 @@ def _wait_s(said: float) -> float:
 
 
 def _before(effect: Effect, kind: EffectKind) -> History:
-    now, asks_for = timezone.now(), LEDGER.asks_for(kind)
+    now, asked_for = timezone.now(), LEDGER.asked_for_kind(kind)
     return History(
         attempts=effect.attempts,
         max_attempts=settings.WEIR_EFFECT_MAX_ATTEMPTS,
         is_asked_again=effect.ask_until is not None,
-        ask_until=effect.ask_until or (now + asks_for if asks_for else None),
+        ask_until=effect.ask_until or (now + asked_for if asked_for else None),
         now=now,
         chance=random.random(),  # noqa: S311  spreads retries, protects nothing
     )

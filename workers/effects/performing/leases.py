@@ -51,7 +51,7 @@ class EffectLedger(Ledger[Effect]):
             return True
         return super().is_asked_about(row)
 
-    def asks_for(self, kind: EffectKind) -> timedelta | None:
+    def asked_for_kind(self, kind: EffectKind) -> timedelta | None:
         """Return how long after `begin` it can be asked what became of an effect of this kind; None: never."""
         return kind.probe_for if kind.probe else self.asked_for(kind.key_lifetime)
 
