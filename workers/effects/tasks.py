@@ -9,7 +9,7 @@ from weir.workers import task_names
 from weir.workers.effects import on_done
 from weir.workers.effects.maintenance import purge
 from weir.workers.effects.performing import runner
-from weir.workers.effects.performing.crew import CREW
+from weir.workers.effects.performing.threads import THREADS
 from weir.workers.on_done import unknown
 from weir.workers.pools import serial
 
@@ -43,4 +43,4 @@ def _keep_calls(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401  Celery'
 @worker_shutdown.connect
 def _finish(**_kwargs: Any) -> None:
     """Let the calls that are in flight end, for a while."""
-    CREW.close()
+    THREADS.close()

@@ -15,8 +15,8 @@ from django.db import close_old_connections, connection
 from tests import payments, refunds
 from weir.workers.effects import queueing
 from weir.workers.effects.performing import runner
-from weir.workers.effects.performing.crew import CREW
 from weir.workers.effects.performing.leases import LEDGER
+from weir.workers.effects.performing.threads import THREADS
 
 # Where a process can be killed.
 STEPS = (
@@ -58,7 +58,7 @@ def keep_performing(stop: Path, die_at: str = "") -> None:
         runner.take_up()
         close_old_connections()
         time.sleep(REST_S)
-    CREW.close()
+    THREADS.close()
 
 
 def _die_at(when: str, step: str) -> None:

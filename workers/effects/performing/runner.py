@@ -1,4 +1,4 @@
-"""What a task does about effects: it settles what dead processes left, and gives what is due to this process's crew."""
+"""What a task does about effects: it settles what dead processes left, and gives what is due to this process's threads."""
 
 import time
 from uuid import uuid4
@@ -8,8 +8,8 @@ from weir.postgres.timeline import gate
 from weir.workers.effects import kinds
 from weir.workers.effects.on_done import call_overdue
 from weir.workers.effects.performing.attempts import perform
-from weir.workers.effects.performing.crew import CREW
 from weir.workers.effects.performing.leases import LEDGER
+from weir.workers.effects.performing.threads import THREADS
 from weir.workers.ledger.outcomes import Outcome
 
 EXPIRING_S = 1.0  # how long expired effects are ended before others are begun: very many may have expired
@@ -18,7 +18,7 @@ EXPIRING_S = 1.0  # how long expired effects are ended before others are begun: 
 def take_up() -> int:
     """Leave what is due to threads of this process; return how many effects. May be killed anywhere."""
     sweep()
-    return CREW.take_up()
+    return THREADS.take_up()
 
 
 def sweep() -> None:

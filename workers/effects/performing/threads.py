@@ -35,7 +35,7 @@ CLOSE_WITHIN_S: Final = 20.0
 log = get_logger(__name__)
 
 
-class Crew:
+class EffectThreads:
     """The threads of one process. Thread-safe."""
 
     def __init__(self) -> None:
@@ -179,4 +179,4 @@ class Crew:
             return True
 
 
-CREW: Final = Crew()
+THREADS: Final = EffectThreads()
