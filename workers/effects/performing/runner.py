@@ -1,4 +1,4 @@
-"""What a task does about effects: it settles what dead processes left, and gives what is due to this process's threads."""
+"""What a task does about effects: it settles what dead processes left, and gives threads what is due."""
 
 import time
 from uuid import uuid4
