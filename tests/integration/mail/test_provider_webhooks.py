@@ -314,20 +314,25 @@ def test_a_request_with_more_events_than_there_is_time_for_gets_further_each_tim
     """What was handled before takes no time, whatever it was; nor does what is about other programs' e-mails."""
     monkeypatch.setattr(webhooks, "WITHIN_S", 0.0)
     said = [(what, came_to(EmailState.SENT, provider_id="")) for what in ("delivered", "failed", "complained")]
-    said += [("accepted", came_to(EmailState.UNKNOWN, provider_id="")), ("delayed", said[0][1])]
+    said += [
+        ("delivered", came_to(EmailState.UNKNOWN, provider_id="")),
+        ("accepted", came_to(EmailState.UNKNOWN, provider_id="")),
+        ("delayed", said[0][1]),
+    ]
     others = [("delivered", Email(message_id=f"<{uuid4()}@other.example>", recipient=f"{n}@b.example")) for n in "ab"]
     request, ends = _many(*said, *others), [end_of(email) for _, email in said]
     answers = [post("sendgrid", request) for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [503, 503, 503, 200]
+    assert [answer.status_code for answer in answers] == [503, 503, 503, 200]  # sent e-mails are delivered together
     assert answers[0].json() == {"error": "There was no time for all events: send them again."}
     counted = answers[-1].json()
     assert counted.pop("failed", 0) + counted.pop("bounced", 0) == 1  # "bounced" in the request that handles it
-    assert counted == {"others": 2, "delivered": 1, "complained": 1, "accepted": 1, "delayed": 1}
+    assert counted == {"others": 2, "delivered": 2, "complained": 1, "accepted": 1, "delayed": 1}
     assert len({*ends}) == 2
     assert [end_of(email) for _, email in said] == [
         (EmailState.SENT, False, True, False),
         (EmailState.BOUNCED, True, False, False),
         (EmailState.SENT, True, False, True),
+        (EmailState.SENT, False, True, False),
         (EmailState.SENT, False, False, False),
         (EmailState.SENT, False, True, False),
     ]
@@ -344,6 +349,30 @@ def test_a_request_that_comes_again_takes_a_few_statements_for_all_its_events() 
     with CaptureQueriesContext(connection) as asked:
         assert post("sendgrid", request).json() == {"failed": 1, "delivered": 19}
     assert len(asked) <= 5, asked.captured_queries
+
+
+def test_deliveries_of_many_emails_are_noted_together_by_the_rules_for_one() -> None:
+    """The last one of each counts, none is in the future, and one from before an operator sent it again counts not."""
+    now = timezone.now().replace(microsecond=0)
+    first, again, ahead = (came_to(EmailState.SENT, provider_id="") for _ in range(3))
+    Email.objects.filter(pk=again.pk).update(state=EmailState.FAILED, sent_at=None, last_reply="no")
+    resolving.resolve(again.pk, Act.RESEND, "Ada", "Once more")
+    Email.objects.filter(pk=again.pk).update(state=EmailState.SENT, sent_at=Now())
+    said = [(first, -60), (first, 0), (first, -120), (again, -3600), (ahead, 3600)]
+    events = []
+    for email, seconds in said:
+        at = now + timedelta(seconds=seconds)
+        one = provider_requests.event("sendgrid", "delivered", name=email.message_id, to=email.recipient, at=at)
+        events += json.loads(one.body)[1:]
+    request = provider_requests.signed("sendgrid", json.dumps(events).encode(), now)
+    with CaptureQueriesContext(connection) as asked:
+        assert post("sendgrid", request).json() == {"delivered": 5}
+    for email in (first, again, ahead):
+        email.refresh_from_db()
+    assert (first.delivered_at, again.delivered_at) == (now, None)
+    assert ahead.delivered_at is not None
+    assert ahead.delivered_at < timezone.now()
+    assert sum(query["sql"].startswith("UPDATE") for query in asked.captured_queries) == 1  # of the one in the future
 
 
 def test_an_event_that_may_change_something_is_not_taken_for_one_that_was_handled() -> None:

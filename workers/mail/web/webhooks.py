@@ -2,7 +2,7 @@
 
 1. The body is read, up to MOST_BYTES. 2. The signature is checked, by the keys in the provider's secret; without one
 that counts, the answer is 401, and nothing was written. 3. Each event goes the way of a delivery report
-(`bounces.handling`), in a transaction of its own; none begins after WITHIN_S. 4. The answer is 200 with the numbers of
+(`bounces.handling`), in a transaction of its own, but deliveries of many e-mails in one; none begins after WITHIN_S. 4. The answer is 200 with the numbers of
 events; 503 if one came too soon, or there was no time for one, or 500 if a receiver has raised an error, after the
 others were handled: the provider sends the whole request again. Events that were handled before change nothing then,
 and take a few statements together, so each repetition gets further.
@@ -138,8 +138,14 @@ def _each_handled(provider: Provider, events: ProviderEvents) -> tuple[Counter[s
 
 
 def _new(reports: list[BounceReport], counted: Counter[str]) -> list[BounceReport]:
-    """Return the events that may change something, and count the others; a single event is handled anyway."""
-    before = handling.handled_before(reports) if len(reports) > 1 else [None] * len(reports)
+    """Handle the deliveries together. Return the events that may change something, and count the others.
+
+    A single event is handled anyway.
+    """
+    if len(reports) < 2:  # noqa: PLR2004  one
+        return reports
+    handling.note_deliveries(reports)
+    before = handling.handled_before(reports)
     new = []
     for report, handled in zip(reports, before, strict=True):
         if handled:
