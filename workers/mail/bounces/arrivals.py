@@ -38,7 +38,7 @@ def note(email: Email, report: BounceReport, who: str, why: str) -> None:
 
 
 def note_deliveries(deliveries: Mapping[int, datetime], clock_error: timedelta) -> int:
-    """Record when these sent e-mails were delivered, by one statement, as `note` does for each; return how many are new.
+    """Record when these sent e-mails were delivered, by one statement, as `note` does for each; return how many it is.
 
     An e-mail that is not `sent` when the statement comes to its row, or was sent again since, is left as it is.
     """

@@ -1,11 +1,11 @@
 """Receives providers' webhooks: what became of e-mails that a provider has accepted.
 
 1. The body is read, up to MOST_BYTES. 2. The signature is checked, by the keys in the provider's secret; without one
-that counts, the answer is 401, and nothing was written. 3. Each event goes the way of a delivery report
-(`bounces.handling`), in a transaction of its own, but deliveries of many e-mails in one; none begins after WITHIN_S. 4. The answer is 200 with the numbers of
-events; 503 if one came too soon, or there was no time for one, or 500 if a receiver has raised an error, after the
-others were handled: the provider sends the whole request again. Events that were handled before change nothing then,
-and take a few statements together, so each repetition gets further.
+that counts, the answer is 401, and nothing was written. 3. Deliveries of sent e-mails are noted together. Each other
+event goes the way of a delivery report (`bounces.handling`), in a transaction of its own; none begins after WITHIN_S.
+4. The answer is 200 with the numbers of events; 503 if one came too soon, or there was no time for one, or 500 if a
+receiver has raised an error, after the others were handled: the provider sends the whole request again. Events that
+were handled before change nothing then, and take a few statements together, so each repetition gets further.
 
 A process that is killed anywhere gives no answer, and the provider sends the request again, too.
 """
