@@ -11,11 +11,11 @@ one function, which returns what one e-mail says:
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from inspect import signature
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from django.template import Context, TemplateDoesNotExist
 from django.template.backends.django import Template as DjangoTemplate
@@ -23,6 +23,7 @@ from django.template.loader import get_template, render_to_string
 
 from weir.conf.texts.suggestions import did_you_mean
 from weir.workers.mail.headers.texts import CannotBeWritten
+from weir.workers.mail.models import Email
 
 
 class UnknownKind(LookupError):
@@ -108,6 +109,29 @@ def _text(name: str, values: dict[str, object]) -> str:
     return str(template.render(values))
 
 
+class Draft(NamedTuple):
+    """What an e-mail would say now, and what exactly it would tell."""
+
+    content: Content
+    tells: object
+
+
+class Drafting(Protocol):
+    """What a kind does whose e-mails are drafted: each says what is still to be told when its transmission begins."""
+
+    def draft(self, email: Email) -> Draft | None:
+        """Return what the e-mail would say now; None if there is nothing to tell, so that it is cancelled."""
+
+    def tell(self, email: Email, tells: Any) -> bool:  # noqa: ANN401  the kind's own
+        """Record, in the transaction of `begin`, that this is told; return False if it is not to be told any more."""
+
+    def release(self, email_ids: Collection[int], *, is_over: bool) -> None:
+        """Take back, in the caller's transaction, that these e-mails have told something: none was accepted.
+
+        They are drafted anew, unless they are over.
+        """
+
+
 Kind = Callable[..., Content]
 _Registered = TypeVar("_Registered", bound=Kind)
 LONGEST_NAME = 100  # characters
@@ -117,6 +141,7 @@ OF_DJANGO = "django.mail"  # the kind of a message that Django sends through Out
 _kinds: dict[str, Kind] = {}
 _written: set[str] = {OF_DJANGO}  # the kinds whose e-mails come written
 _expires_after: dict[str, timedelta] = {}  # of the kinds whose e-mails expire
+_drafting: dict[str, Drafting] = {}  # of the kinds whose e-mails are drafted
 
 
 def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[_Registered], _Registered]:
@@ -148,6 +173,31 @@ def register(name: str, *, expires_after: timedelta | None = None) -> Callable[[
         return kind
 
     return add
+
+
+def register_drafted(name: str, drafting: Drafting) -> Callable[[_Registered], _Registered]:
+    """Register a kind as `register` does. Its e-mails are drafted before each attempt, and tell what `drafting` says.
+
+    The function shows what an e-mail would say, such as for `manage.py emails preview`.
+    """
+    _drafting[name] = drafting
+    return register(name)
+
+
+def drafting(name: str) -> Drafting | None:
+    """Return how e-mails of this kind are drafted; None if they are rendered once."""
+    return _drafting.get(name)
+
+
+def drafted() -> list[str]:
+    """Return the kinds whose e-mails are drafted."""
+    return sorted(_drafting)
+
+
+def release(name: str, email_ids: Collection[int], *, is_over: bool) -> None:
+    """Take back what e-mails of this kind have told, which were certainly not accepted, in the caller's transaction."""
+    if found := _drafting.get(name):
+        found.release(email_ids, is_over=is_over)
 
 
 def register_written(name: str, *, expires_after: timedelta | None = None) -> None:

@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.message import EmailMessage
 from typing import NamedTuple, cast
 from uuid import uuid4
@@ -13,7 +15,7 @@ from django.utils import translation
 from weir.workers.mail import kinds
 from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address
 from weir.workers.mail.headers import lines
-from weir.workers.mail.kinds import Content
+from weir.workers.mail.kinds import Content, Draft, Drafting
 from weir.workers.mail.models import Email
 from weir.workers.mail.writing import fields
 from weir.workers.mail.writing.attachments import attach
@@ -38,20 +40,36 @@ class Rendered(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-def render(email: Email) -> Rendered:
+def render(email: Email, said: Content | None = None) -> Rendered:
     """Render the e-mail from its kind, its context and its language. The row need not be stored yet.
 
-    Raises CannotBeWritten if the kind, the context, an address, a header or a template is at fault. A kind that queries
-    the database may raise django.db's OperationalError and InterfaceError.
+    If `said` is given, the e-mail says that. Raises CannotBeWritten if the kind, the context, an address, a header or a
+    template is at fault. A kind that queries the database may raise django.db's OperationalError and InterfaceError.
     """
     if not email.recipient:
         raise CannotBeWritten("It has no recipient: give it one with `manage.py emails correct ID --to ADDRESS`.")
-    recipient = canonical(email.recipient)
-    try:
-        with translation.override(email.language or None):
-            content = kinds.get(email.kind)(**email.context)
+    with _of_an_app(email):
+        recipient = canonical(email.recipient)
+        content = said or kinds.get(email.kind)(**email.context)
         message = _message(email, recipient, content)
         return Rendered(recipient, message.as_bytes(), str(content.subject)[:LONGEST_SUBJECT])
+
+
+def drafted(email: Email, drafting: Drafting) -> Draft | None:
+    """Return what an e-mail of a drafted kind would say now, and tell; None if it has nothing to tell.
+
+    Raises the same errors as `render`.
+    """
+    with _of_an_app(email):
+        return drafting.draft(email)
+
+
+@contextmanager
+def _of_an_app(email: Email) -> Iterator[None]:
+    """Run code of an app, which may raise anything, in the e-mail's language. Raises the errors of `render`."""
+    try:
+        with translation.override(email.language or None):
+            yield
     except (CannotBeWritten, OperationalError, InterfaceError):
         raise
     except kinds.UnknownKind as error:

@@ -26,13 +26,14 @@ _SALT = "workers.mail.envelope"
 _CODE_LETTERS = 20  # hexadecimal digits: 80 bits
 _LONGEST_LOCAL = 64  # RFC 5321, 4.5.3.1.1
 _LARGEST_ID = 2**63 - 1
+_MOST_NUMBERED = 2**15 - 1  # renderings: the column's largest number
 # The fields of an e-mail that `note` sets.
 NOTED = ("recipient", "renderings", "subject", "content_hash", "content_size")
 
 
 def note(email: Email, rendered: Rendered) -> None:
     """Set, in memory, what the e-mail's row says about its rendering."""
-    email.renderings += 1
+    email.renderings = min(email.renderings + 1, _MOST_NUMBERED)
     email.recipient = rendered.recipient
     email.subject = rendered.subject
     email.content_hash = rendered.content_hash
@@ -40,7 +41,9 @@ def note(email: Email, rendered: Rendered) -> None:
 
 
 def store(email: Email, rendered: Rendered) -> Rendering:
-    """Store what is transmitted of the e-mail, in the caller's transaction."""
+    """Store what is transmitted of the e-mail, in the caller's transaction, in place of an earlier draft."""
+    if email.renderings > 1:
+        Rendering.objects.filter(pk=email.pk).delete()
     rendering: Rendering = Rendering.objects.create(email=email, content=rendered.content)
     return rendering
 

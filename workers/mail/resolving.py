@@ -87,6 +87,8 @@ class _Emails(Resolver[Email, Act]):
             self.repeat(row, may_be_late=may_be_late)
         else:
             self.end_claim(row, EmailState.FAILED if act == Act.GIVE_UP else EmailState.CANCELLED)
+        if act not in (Act.ARRIVED, Act.BOUNCED):  # of these, what it tells stays told
+            kinds.release(row.kind, [row.pk], is_over=row.state != EmailState.PENDING)
 
     def write_down(self, row: Email, act: Act, who: str, why: str, *, to: str | None = None, **_own: object) -> None:
         """Store the resolution, with what was known of the e-mail until now.
@@ -134,6 +136,7 @@ def resolve(
       not expire any more, because the operator has decided to send it, unless the caller says that it must not be late
       (`may_be_late=False`). The same is true of an e-mail that ended and is corrected.
     - GIVE_UP: an unknown e-mail becomes `failed`. It is not sent again, and nobody knows whether it arrived.
+      What a digest told is unread again, and so it is if a digest is sent again: it then tells what is still unread.
     - CANCEL: an e-mail that no worker has begun becomes `cancelled`.
     - CORRECT: an e-mail that was certainly not accepted, or came back, is rendered anew before it is sent, to the
       address `to` if it is given. If the e-mail was not tried yet, it is sent at the time that was planned. An e-mail

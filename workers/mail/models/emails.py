@@ -99,6 +99,8 @@ class Email(LedgerRow):
     delivered_at = models.DateTimeField(null=True, help_text="when a report says that the recipient's server took it")
     complained_at = models.DateTimeField(null=True, help_text="when its recipient complained of it")
 
+    tells: object = None  # what the mailer's draft tells (kinds.Drafting); not a column
+
     objects: ClassVar = EmailQuerySet.as_manager()
 
     class Meta:
@@ -165,7 +167,10 @@ class Email(LedgerRow):
 
 
 class Rendering(models.Model):
-    """What is transmitted of an e-mail: written once, before the first attempt, and the same in every attempt."""
+    """What is transmitted of an e-mail: written once, before the first attempt, and the same in every attempt.
+
+    An e-mail of a drafted kind is written before each attempt, unless its relay is asked what became of the last one.
+    """
 
     email = models.OneToOneField(Email, models.CASCADE, primary_key=True, related_name="rendering")
     content = models.BinaryField(help_text="the e-mail with its headers (RFC 5322)")

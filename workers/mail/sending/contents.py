@@ -3,12 +3,13 @@
 from django.db import Error, transaction
 
 from weir.workers.ledger.outcomes import Outcome
-from weir.workers.mail import renderings
+from weir.workers.mail import kinds, rendering, renderings
 from weir.workers.mail.addresses import CannotBeWritten
+from weir.workers.mail.kinds import Drafting
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import Phase
-from weir.workers.mail.rendering import render
+from weir.workers.mail.rendering import Rendered
 from weir.workers.mail.sending import leases, outcomes
 from weir.workers.mail.sending.source import Held
 from weir.workers.mail.transports.base import BrokenOff
@@ -25,10 +26,11 @@ def content_of(held: Held) -> Message | Outcome:
         return _question(held)
     if held.suppressed_because:
         return outcomes.suppressed(held.suppressed_because)
-    if held.rendering is not None:
+    drafting = kinds.drafting(email.kind)
+    if held.rendering is not None and drafting is None:
         return renderings.message(email, held.rendering)
     try:
-        return _rendered(email)
+        return _rendered(email) if drafting is None else _drafted(email, drafting)
     except CannotBeWritten as error:
         return outcomes.cannot_be_written(str(error))
     except Error as error:
@@ -48,9 +50,22 @@ def _question(held: Held) -> Message | Outcome:
     return renderings.message(held.email, held.rendering)
 
 
+def _drafted(email: Email, drafting: Drafting) -> Message | Outcome:
+    """Draft the e-mail anew, whatever an earlier attempt would have told. Raises ClaimLost and CannotBeWritten."""
+    draft = rendering.drafted(email, drafting)
+    if draft is None:
+        return outcomes.nothing_to_tell()
+    rendered = rendering.render(email, draft.content)
+    email.tells = draft.tells
+    return _stored(email, rendered)
+
+
 def _rendered(email: Email) -> Message:
     """Render the e-mail, and store the rendering before it is transmitted. Raises ClaimLost and CannotBeWritten."""
-    rendered = render(email)
+    return _stored(email, rendering.render(email))
+
+
+def _stored(email: Email, rendered: Rendered) -> Message:
     with transaction.atomic():
         if not Email.objects.select_for_update().filter(pk=email.pk, claim_token=email.claim_token).exists():
             raise leases.ClaimLost

@@ -11,19 +11,27 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+from django.db import transaction
+
 from weir.conf import settings
-from weir.workers.ledger import leases
+from weir.workers.ledger import in_transactions, leases
 from weir.workers.ledger.claiming import ALL_KINDS, ClaimLost, taking
 from weir.workers.ledger.leases import EndedRow
 from weir.workers.ledger.names import LedgerEvents
-from weir.workers.mail import addresses, suppression
+from weir.workers.ledger.outcomes import Outcome
+from weir.workers.mail import addresses, kinds, suppression
 from weir.workers.mail.models import Email
-from weir.workers.mail.phases import NAMES
+from weir.workers.mail.phases import NAMES, EmailState
+from weir.workers.mail.sending import outcomes
 
 __all__ = ["ALL_KINDS", "ClaimLost", "taking"]
 
 FORGOTTEN_AT_ONCE = 500  # e-mails to a forgotten recipient, in one statement
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
+
+
+class _Outdated(Exception):
+    """Something that the draft tells is not to be told any more."""
 
 
 class EmailLedger(leases.Ledger[Email]):
@@ -44,13 +52,51 @@ class EmailLedger(leases.Ledger[Email]):
         return addresses.redacted(reply, row.recipient) if "@" in row.recipient else reply
 
     def after_expiry(self, ended: Sequence[EndedRow]) -> None:
-        """Forget e-mails that were queued before their recipient was forgotten, and committed afterwards."""
+        """Forget e-mails that were queued before their recipient was forgotten, and committed afterwards.
+
+        What expired e-mails of drafted kinds were to tell waits for another one.
+        """
+        expired = [row.id for row in ended if row.state == EmailState.EXPIRED]
+        for drafted in Email.objects.filter(pk__in=expired, kind__in=kinds.drafted()):
+            kinds.release(drafted.kind, [drafted.pk], is_over=True)
         if ended:
             recipients = Email.objects.filter(pk__in=[row.id for row in ended]).values_list("recipient", flat=True)
             for address in suppression.forgotten(recipients):
                 suppression.forget_ended(address, FORGOTTEN_AT_ONCE)
 
+    def _write(self, row: Email, outcome: Outcome) -> bool:
+        """Write the outcome; in the same transaction, take back what an e-mail has told that was not accepted."""
+        if (
+            kinds.drafting(row.kind) is None
+            or outcome.state in {EmailState.SENT, EmailState.UNKNOWN}
+            or not outcome.is_settled
+        ):
+            return super()._write(row, outcome)
+        with transaction.atomic(durable=True):
+            if not _WITHIN.writes(row, outcome):
+                return False
+            if not Email.objects.filter(pk=row.pk, state=EmailState.SENT).exists():  # an earlier attempt was accepted
+                kinds.release(row.kind, [row.pk], is_over=outcome.state != EmailState.PENDING)
+        return True
 
+
+class _WithinTransaction(EmailLedger):
+    """The steps that are a part of the caller's transaction."""
+
+    def __init__(self) -> None:
+        super().__init__(Email, NAMES)
+        names = NAMES._asdict()
+        self._begin = in_transactions.BEGIN.with_names(names)
+        self._record = in_transactions.RECORD.with_names(names)
+
+    def writes(self, row: Email, outcome: Outcome) -> bool:
+        return leases.Ledger._write(self, row, outcome)  # noqa: SLF001  of the base class
+
+    def refuse_expired(self, row: Email) -> None:
+        """Leave that to the caller, after the transaction: whatever ends an e-mail must be committed."""
+
+
+_WITHIN = _WithinTransaction()
 LEDGER = EmailLedger(Email, NAMES)
 asked_for = LEDGER.asked_for
 claim = LEDGER.claim
@@ -68,6 +114,24 @@ take_back_abandoned = LEDGER.take_back_abandoned
 def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
     """Record that the e-mail's transmission to this relay begins now: from here on the e-mail is never taken back.
 
-    Raises ClaimLost if the claim is lost, or the e-mail has expired.
+    In the same transaction, an e-mail of a drafted kind tells what its draft says. If this is not exactly what is still
+    to be told, nothing is recorded, and the e-mail is drafted anew a second later.
+
+    Raises ClaimLost if the claim is lost, the e-mail has expired, or its draft does not hold any more.
     """
-    LEDGER.begin(email, asked_for(key_lifetime), relay=relay)
+    drafting = kinds.drafting(email.kind)
+    if drafting is None or email.ask_until is not None:  # a relay is asked about what was told
+        LEDGER.begin(email, asked_for(key_lifetime), relay=relay)
+        return
+    try:
+        with transaction.atomic(durable=True):
+            _WITHIN.begin(email, asked_for(key_lifetime), relay=relay)
+            if not drafting.tell(email, email.tells):
+                raise _Outdated  # noqa: TRY301  it rolls the transaction back
+    except ClaimLost:
+        LEDGER.refuse_expired(email)
+        raise
+    except _Outdated:
+        if email.claim_token:
+            LEDGER.put_off({email.pk: 0.0}, email.claim_token)
+        raise ClaimLost(outcomes.given_back("What it was to tell has changed, so it is drafted anew.")) from None

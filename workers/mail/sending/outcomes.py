@@ -46,6 +46,12 @@ def cannot_be_written(reason: str) -> Outcome:
     return Outcome(state=EmailState.FAILED.value, phase=Phase.NOT_BEGUN.value, last_reply=reason, attempts=0)
 
 
+def nothing_to_tell() -> Outcome:
+    """Return the outcome of an e-mail of a drafted kind that has nothing to tell any more."""
+    said = "There is nothing left to tell: all of it was read, or is gone."
+    return Outcome(state=EmailState.CANCELLED.value, phase=Phase.NOT_BEGUN.value, last_reply=said, attempts=0)
+
+
 def suppressed(reason: str) -> Outcome:
     """Return the outcome of an e-mail whose recipient is on the suppression list."""
     return Outcome(state=EmailState.SUPPRESSED.value, phase=Phase.NOT_BEGUN.value, last_reply=reason, attempts=0)
