@@ -8,6 +8,7 @@ with a button.
 from typing import Final
 
 from django.contrib.auth.decorators import login_not_required
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
@@ -15,7 +16,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from weir.workers.mail import suppression
+from weir.workers.mail.signals import unsubscribed
 from weir.workers.mail.writing import unsubscribing
+from weir.workers.mail.writing.unsubscribing import Subscription
 
 FIELD: Final = "List-Unsubscribe"
 VALUE: Final = "One-Click"
@@ -35,7 +38,10 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
         return _page(request, subscription.kind, is_done=False)
     if _is_long(request.headers.get("Content-Length", "0")) or not _is_one_click(request):
         return HttpResponse(f"Send the field {FIELD}={VALUE}.\n", status=400, content_type="text/plain")
-    suppression.unsubscribe(subscription.address_hash, subscription.kind)
+    with transaction.atomic():
+        answers = unsubscribed.send(sender=Subscription, subscription=subscription)
+        if not any(answer for _, answer in answers):
+            suppression.unsubscribe(subscription.address_hash, subscription.kind)
     return _page(request, subscription.kind, is_done=True)
 
 

@@ -18,7 +18,7 @@ from weir.workers.mail.headers.texts import CannotBeWritten
 
 SALT: Final = "weir.mail.unsubscribe"
 VIEW: Final = "weir_mail:unsubscribe"
-LONGEST_TOKEN: Final = 300  # characters: a kind has 100 at most, the hash and the signature 43 each
+LONGEST_TOKEN: Final = 700  # characters: a kind has 100 at most, the hash and the signature 43 each
 
 
 class NoLink(Exception):
@@ -26,23 +26,26 @@ class NoLink(Exception):
 
 
 class Subscription(NamedTuple):
-    """A kind of e-mail to an address."""
+    """A kind of e-mail to an address; `about` is for the receivers of `signals.unsubscribed`."""
 
     kind: str
     address_hash: str
+    about: str = ""
 
 
-def url(kind: str, address: str) -> str:
+def url(kind: str, address: str, *, about: str = "") -> str:
     """Return the URL of the page on which the owner of this address unsubscribes from this kind, such as for a footer.
 
-    It needs no login. Raises UnknownEmailKind; and EmailCannotBeWritten if the address is none,
-    WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set, or the project does not include `weir.workers.mail.web.urls`.
+    It needs no login. `about` says what that means to the kind's app. Raises UnknownEmailKind; and EmailCannotBeWritten
+    if the address is none, WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set, or the project does not include
+    `weir.workers.mail.web.urls`.
     """
     kinds.get(kind)  # raises UnknownKind
     hashed = bytes.fromhex(address_hash(canonical(address)))
     if not settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN:
         raise CannotBeWritten("Nobody can unsubscribe: WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set.")
-    token = Signer(salt=SALT).sign(f"{kind}:{base64.urlsafe_b64encode(hashed).decode().rstrip('=')}")
+    named = f"{kind}~{_base64(about.encode())}" if about else kind
+    token = Signer(salt=SALT).sign(f"{named}:{_base64(hashed)}")
     try:
         return f"{settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN}{reverse(VIEW, args=[token])}"
     except NoReverseMatch as error:
@@ -54,7 +57,16 @@ def read(token: str) -> Subscription:
     try:
         if len(token) > LONGEST_TOKEN:
             raise NoLink
-        kind, _, hashed = Signer(salt=SALT).unsign(token).rpartition(":")
-        return Subscription(kind, base64.urlsafe_b64decode(f"{hashed}=").hex())
+        named, _, hashed = Signer(salt=SALT).unsign(token).rpartition(":")
+        kind, _, about = named.partition("~")
+        return Subscription(kind, _bytes(hashed).hex(), _bytes(about).decode())
     except (BadSignature, binascii.Error) as error:
         raise NoLink from error
+
+
+def _base64(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
