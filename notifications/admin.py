@@ -13,6 +13,7 @@ from weir.notifications.models import (
     FlushedEpoch,
     ForgottenUser,
     Notification,
+    Preference,
     ReadMark,
     Reconciliation,
     UnreadCount,
@@ -43,7 +44,7 @@ class NotificationAdmin(FoundByUser, TableAdmin[Notification]):
 
     list_display = ("id", "user_id", "kind", "title", "created_at", "read_at")
     list_filter = (("read_at", admin.EmptyFieldListFilter),)
-    readonly_fields = ("created_at", "changed_at")
+    readonly_fields = ("created_at", "changed_at", "digest_due_at", "digest_id")
     delete_more_by = "manage.py notifications delete"
     ordering = ("-id",)
 
@@ -78,6 +79,14 @@ class DoubtAdmin(FoundByUser, ReadOnlyAdmin[Doubt]):
 
     list_display = ("user_id", "noted_at")
     ordering = ("noted_at",)
+
+
+@admin.register(Preference)
+class PreferenceAdmin(FoundByUser, ReadOnlyAdmin[Preference]):
+    """The channels that users have chosen."""
+
+    list_display = ("user_id", "kind", "channel", "since")
+    ordering = ("id",)
 
 
 @admin.register(ReadMark)

@@ -9,6 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from weir.conf import settings
 from weir.conf.checks import register
 from weir.notifications import user_keys
+from weir.notifications.channels import kinds
 from weir.notifications.models import Notification
 from weir.postgres import weir_apps
 
@@ -56,6 +57,22 @@ def notifications_can_be_purged(**_kwargs: Any) -> list[CheckMessage]:
         retention="WEIR_NOTIFICATION_RETENTION after they were read",
         id="weir.W034",
     )
+
+
+@register()
+def what_is_told_by_email_has_an_address(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E044: kinds that are told by e-mail need the app that tells them, and users' addresses."""
+    told = ", ".join(kinds.digested())
+    if not told:
+        return []
+    if not weir_apps.is_installed("weir.digests"):
+        message = f"Notifications of {told} are told by e-mail, but the app weir.digests is not installed."
+        return [Error(message, hint="Add weir.digests to INSTALLED_APPS, beside the apps of e-mails.", id="weir.E044")]
+    if kinds.own_addresses() or user_keys.are_of_accounts():
+        return []
+    message = f"Notifications of {told} are told by e-mail, but nothing says which addresses users have."
+    hint = "Register a function that returns them, by @notification_addresses in a notification_kinds.py."
+    return [Error(message, hint=hint, id="weir.E044")]
 
 
 def _made() -> tuple[str, bool] | None:

@@ -88,6 +88,7 @@ class NotificationQuerySet(QuerySet[Row]):
             rows: list[Any] = list(objs)
             for row in rows:
                 row.changed_at, row.changed_xid = Now(), CurrentTransactionId()  # a copied row has the original's
+                row.digest_id = None
             created = super().bulk_create(rows, *args, **kwargs)
             changes.record(self._unread_of(created), using=using)
         return created
@@ -96,7 +97,8 @@ class NotificationQuerySet(QuerySet[Row]):
         """Update, and count the change if `user_id` or `read_at` is among the values. `bulk_update` calls this, too."""
         if not COUNTED & values.keys():
             return super().update(**values)
-        values = {"changed_at": Now(), "changed_xid": CurrentTransactionId()} | values
+        no_digest = {"digest_due_at": None, "digest_id": None}  # who changes it has seen it
+        values = {"changed_at": Now(), "changed_xid": CurrentTransactionId()} | no_digest | values
         by_row = django_private.is_by_row(self, values.values())
         if "read_at" not in values:  # a row that a read mark of the old owner covers is read for the new owner, too
             values["read_at"] = Coalesce(F("read_at"), Subquery(_covering_marks().values("marked_at")))

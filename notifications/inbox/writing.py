@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from weir.notifications import changes, user_keys
+from weir.notifications.channels import kinds, preferences
+from weir.notifications.channels.kinds import EmailedRow, NotificationKind
 from weir.notifications.inbox import read_marks
 from weir.notifications.inbox.reading import unread_count
-from weir.notifications.models import MOST_OF_DEDUPE_KEY, Notification
+from weir.notifications.models import MOST_OF_DEDUPE_KEY, Channel, Notification
 from weir.notifications.user_keys import UserKey
 from weir.postgres.moments import in_utc
 from weir.postgres.statements import Statement
@@ -30,11 +33,20 @@ class UnmarkedRows(NamedTuple):
     counted: int
 
 
+class WrittenRow(NamedTuple):
+    """A notification that was written, and whether an e-mail of its own tells it."""
+
+    id: int
+    user_id: UserKey
+    is_emailed: bool
+
+
 # Returns None, and changes nothing, if there are too many notifications.
 MARK_ALL_READ: Statement[int | None] = Statement("mark_all_read", returns=int, commits=False, prepare=True)
 MARK_READ = Statement("mark_read", returns=int, commits=False, prepare=True)
 MARK_UNREAD = Statement("mark_unread", row=UnmarkedRows, commits=False, prepare=True)
 NOTIFY = Statement("notify", commits=False)
+NOTIFY_BY_CHANNEL = Statement("notify_by_channel", row=WrittenRow, commits=False)
 NOTIFY_ONCE = Statement("notify_once", returns=UserKey, commits=False)
 
 
@@ -53,25 +65,44 @@ def notify(
     If one of the user's notifications, read or unread, has the `dedupe_key`, that notification is returned, and nothing
     is written. A call waits for another transaction that has just written the key. The notification is deleted at
     `expires_at`, which must have a time zone, or about ten seconds later at most. If `expires_at` is past already, the
-    notification is deleted soon. Raises ValueError for a `dedupe_key` that is not text, empty, or longer than 255
-    characters, and for a time that has no zone, or is outside the years 1 to 9999 of UTC.
+    notification is deleted soon. If the kind is registered, the user is told by the channel that the user has chosen,
+    or else the kind's own; by the channel `none`, nothing is written, and the notification that is returned has no id.
+    Raises ValueError for a `dedupe_key` that is not text, empty, or longer than 255 characters, and for a time that has
+    no zone, or is outside the years 1 to 9999 of UTC.
     """
     _check_dedupe_key(dedupe_key)
     expires_at = in_utc("expires_at", expires_at)
     user = user_keys.clean(user_id)
-    write = partial(
-        Notification.objects.create,
-        user_id=user,
-        kind=kind,
-        title=title,
-        body=body,
-        url=url,
-        dedupe_key=dedupe_key,
-        expires_at=expires_at,
-    )
+    values = {
+        "user_id": user,
+        "kind": kind,
+        "title": title,
+        "body": body,
+        "url": url,
+        "dedupe_key": dedupe_key,
+        "expires_at": expires_at,
+    }
+    channel = preferences.preference(user, kind) if kinds.find(kind) else Channel.PAGE
+    if channel == Channel.NONE:
+        return Notification(**values)
+    write = partial(_write_told, values, channel) if channel != Channel.PAGE else partial(_write, values)
     if dedupe_key is None:
         return write()
     return _write_once(write, Notification.objects.filter(user_id=user, dedupe_key=dedupe_key))
+
+
+def _write(values: dict[str, Any]) -> Notification:
+    return Notification.objects.create(**values)
+
+
+def _write_told(values: dict[str, Any], channel: Channel) -> Notification:
+    """Write a notification that an e-mail tells: a digest, when it is due, or one of its own, which is queued here."""
+    if channel == Channel.DIGEST:
+        return Notification.objects.create(**values, digest_due_at=Now() + kinds.get(values["kind"]).digest_after)
+    with transaction.atomic():
+        row = Notification.objects.create(**values, digest_due_at=Now())
+        kinds.deliver([EmailedRow(row.pk, row.user_id)])
+    return row
 
 
 def _check_dedupe_key(dedupe_key: str | None) -> None:
@@ -109,8 +140,8 @@ def notify_many(
 ) -> int:
     """Write one notification for each of many users; returns how many were written. Writes all of them or none.
 
-    100,000 users take two statements. `dedupe_key` and `expires_at` mean the same as for `notify`. Users who have a
-    notification with this key are left out.
+    100,000 users take two statements. `dedupe_key`, `expires_at` and channels mean the same as for `notify`. Users who
+    have a notification with this key are left out, and so are those who are not told of this kind.
     """
     _check_dedupe_key(dedupe_key)
     expires_at = in_utc("expires_at", expires_at)
@@ -124,15 +155,30 @@ def notify_many(
         "expires_at": expires_at,
     }
     with transaction.atomic():
-        told = _write_all(users, values) if dedupe_key is None else _write_all_once(users, values)
+        told = _write_all(users, values)
         changes.record(dict.fromkeys(told, 1), using=DEFAULT_DB_ALIAS)
     return len(told)
 
 
 def _write_all(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
+    """Return the users for whom a notification was written."""
+    if kind := kinds.find(values["kind"]):
+        return _write_by_channel(users, values, kind)
+    if values["dedupe_key"] is not None:
+        return _write_all_once(users, values)
     for part in _parts(users):
         NOTIFY(**values, users=part)
     return users
+
+
+def _write_by_channel(users: list[UserKey], values: dict[str, Any], kind: NotificationKind) -> list[UserKey]:
+    told: list[UserKey] = []
+    chosen = {"channel": kind.channel.value, "digest_after": kind.digest_after}
+    for part in _parts(sorted(users) if values["dedupe_key"] is not None else users):
+        rows = NOTIFY_BY_CHANNEL(**values, **chosen, users=part)
+        kinds.deliver([EmailedRow(row.id, row.user_id) for row in rows if row.is_emailed])
+        told += [row.user_id for row in rows]
+    return told
 
 
 def _write_all_once(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:

@@ -24,6 +24,7 @@ from django.db.models.signals import class_prepared, pre_delete
 
 from weir.conf import settings
 from weir.notifications import changes, counters, user_keys, watching
+from weir.notifications.channels import preferences
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 
@@ -56,7 +57,9 @@ RETURNED_USERS = Statement("returned_users", commits=False)
 
 
 def forget_user(user_id: UserKey) -> None:
-    """Delete a user's notifications and number, in the caller's transaction; what takes long is deleted seconds later.
+    """Delete a user's notifications, number and preferences, in the caller's transaction.
+
+    What takes long is deleted seconds later.
 
     Up to 1,000 notifications are deleted immediately, or all of them if they have a foreign key to the user. The next
     run of `finish` deletes the rest, and notifications that were written before it or by transactions that had begun to
@@ -66,6 +69,7 @@ def forget_user(user_id: UserKey) -> None:
     user = user_keys.clean(user_id)
     with transaction.atomic():
         NOTE_FORGETTING(user=user)
+        preferences.forget(user)
         while _delete(user).deleted == BATCH and settings.WEIR_USER_FOREIGN_KEY:
             _delete_until(math.inf, user)  # then look again: lower ids may have been committed meanwhile
 

@@ -357,7 +357,7 @@ def test_a_delta_that_comes_late_without_a_transaction_is_in_doubt(way: str, mon
     """The statement commits by itself, so time counts from its sending: the process may stop right after it."""
     row = inbox.notify(1, "news", "Hello")
     clock: Any = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
-    for module in (changes, inbox.writing, models):
+    for module in (changes, inbox.writing, models.notifications):
         monkeypatch.setattr(module, "time", clock)
     execute = statements.execute
 

@@ -1,4 +1,4 @@
-"""Notification is the truth, UnreadCount the flushed number. Flush and reconciliation remember things in the others."""
+"""The table of notifications, and that of read marks, by which many of them are read at once."""
 
 import time
 from typing import Any, ClassVar
@@ -14,6 +14,8 @@ from weir.notifications.querysets import COUNTED, Locked, NotificationQuerySet, 
 from weir.postgres.transactions import CurrentTransactionId, SnapshotField, TransactionIdField
 
 MOST_OF_DEDUPE_KEY = 255  # characters
+# Whoever marks a row as read or unread, or gives it to another user, has seen it: no digest tells it any more.
+_AFRESH: dict[str, Any] = {"changed_xid": CurrentTransactionId(), "digest_due_at": None, "digest_id": None}
 _UNREAD, _EXPIRES = Q(read_at__isnull=True), Q(expires_at__isnull=False)
 
 
@@ -51,6 +53,13 @@ class Notification(InterceptedModel):
         help_text="of a user's notifications one has it; empty = none",
     )
     expires_at = models.DateTimeField(null=True, blank=True, help_text="when it is deleted; empty = never by itself")
+    # Four values of the two say where it is: docs/explanation/counted.md, "Told by digest".
+    digest_due_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="from when a digest tells it if it is unread; empty = none"
+    )
+    digest_id = models.BigIntegerField(
+        null=True, blank=True, editable=False, help_text="the e-mail that is to tell it or, without a due time, has"
+    )
 
     objects: ClassVar["NotificationQuerySet[Notification]"] = NotificationQuerySet.as_manager()  # type: ignore[assignment]
 
@@ -74,6 +83,15 @@ class Notification(InterceptedModel):
             models.Index(fields=["read_at"], condition=Q(read_at__isnull=False), name="weir_notification_read"),
             # expire.sql
             models.Index(fields=["expires_at"], condition=_EXPIRES, name="weir_notification_expires"),
+            # users_due.sql and digests_have_work.sql: what no digest has yet
+            models.Index(
+                fields=["digest_due_at"],
+                include=["user_id"],
+                condition=_UNREAD & Q(digest_due_at__isnull=False, digest_id__isnull=True),
+                name="weir_notification_digest_due",
+            ),
+            # drafted.sql, tell.sql and release.sql: what an e-mail tells
+            models.Index(fields=["digest_id"], condition=Q(digest_id__isnull=False), name="weir_notification_digest"),
         ]
         constraints: ClassVar = [
             # inbox.notify and notify_once.sql
@@ -101,6 +119,7 @@ class Notification(InterceptedModel):
         if self.user_id is not None:  # None is left to PostgreSQL's NOT NULL
             user_keys.clean(self.user_id)  # refuses 7.0, which Django accepts as 7
         self.changed_at, self.changed_xid = Now(), CurrentTransactionId()  # a copied row has the original's values
+        self.digest_id = None
         since = time.monotonic()
         save.write()
         changes.record({self.user_id: int(self.read_at is None)}, using=save.using, since=since)
@@ -116,14 +135,12 @@ class Notification(InterceptedModel):
             difference = row.numbers()
             difference.subtract(before.numbers)
             # A row that neither becomes unread nor read stays covered by the read mark that covered it.
-            row.update(
-                changed_at=Now(), **({"changed_xid": CurrentTransactionId()} if any(difference.values()) else {})
-            )
+            row.update(changed_at=Now(), **(_AFRESH if any(difference.values()) else {}))
             changes.record(difference, using=save.using)
         return updated
 
     def _to_replace(self, save: RowSave, before: Locked) -> set[str]:
-        """Return the fields to write to an existing row, without `changed_xid`: the instance may have an old value.
+        """Return the fields to write to an existing row, without those of which the instance may have an old value.
 
         If the row gets another owner, and a read mark of the old owner covers it, it stays read, as with `update`.
         """
@@ -133,7 +150,7 @@ class Notification(InterceptedModel):
             if row.read_at is None and row.covered_at:
                 self.read_at = row.covered_at if self.read_at is None else self.read_at
                 fields.add("read_at")
-        return fields - {"changed_xid"}
+        return fields - _AFRESH.keys()
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         """Delete the row, and count the change."""
@@ -168,132 +185,3 @@ class ReadMark(models.Model):
 
     def __str__(self) -> str:
         return f"user {self.user_id} has read all until {self.marked_at}"
-
-
-class Installation(models.Model):
-    """The one row that names this installation. Keys in Redis contain a hash of it and of the database's identity."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
-    name = models.UUIDField(help_text="random, written by the migration that creates the table")
-
-    def __str__(self) -> str:
-        return str(self.name)
-
-
-class UnreadCount(models.Model):
-    """A user's stored number: how many notifications are unread as of `epoch`. Redis holds the later deltas.
-
-    `weir.notifications.inbox.unread_count` adds number and deltas, and returns what is to be shown. The stored number
-    may be below 0 for a moment, because one flush may count a notification as read before the next counts it as new.
-    The table has fillfactor 70, and no index on columns that a flush changes, so that its updates stay HOT.
-    """
-
-    user_id = user_keys.field(primary_key=True)
-    unread_count = models.BigIntegerField()
-    epoch = models.BigIntegerField(help_text="deltas of this epoch, and of all before it, are in unread_count")
-
-    def __str__(self) -> str:
-        return f"{self.unread_count} unread of user {self.user_id}"
-
-
-class FlushedEpoch(models.Model):
-    """An epoch whose deltas are in UnreadCount. One transaction writes both, so no epoch is applied twice.
-
-    A reconciler writes a row with 0 users, to refuse epochs of a Redis that has lost its memory since.
-    """
-
-    epoch = models.BigIntegerField(primary_key=True)
-    users = models.PositiveIntegerField(help_text="whose numbers changed")
-    flushed_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name_plural = "flushed epochs"
-
-    def __str__(self) -> str:
-        return f"epoch {self.epoch}"
-
-
-class Doubt(models.Model):
-    """A user whose number may be wrong, because a delta may be lost or late.
-
-    Until reconciliation has looked at the user, readers count the user's rows.
-    """
-
-    user_id = user_keys.field(primary_key=True)
-    noted_at = models.DateTimeField()
-
-    class Meta:
-        # oldest_doubts.sql
-        indexes: ClassVar = [models.Index(fields=["noted_at", "user_id"], name="weir_doubt_oldest")]
-
-    def __str__(self) -> str:
-        return f"doubt about user {self.user_id}"
-
-
-class ForgottenUser(models.Model):
-    """A user who was deleted, and of whom something may be left.
-
-    Notifications may be left while transactions that write them are open, the number while deltas are on their way.
-    """
-
-    user_id = user_keys.field(primary_key=True)
-    forgotten_at = models.DateTimeField()
-    until_xid = TransactionIdField(
-        null=True, help_text="notifications that earlier transactions wrote are deleted; empty = all that there are"
-    )
-
-    def __str__(self) -> str:
-        return f"forgotten user {self.user_id}"
-
-
-class Excess(models.Model):
-    """A user who has more unread notifications than WEIR_UNREAD_CAP, as a flush found. Kept until the user has fewer.
-
-    Flushes only add rows, and do not wait for other transactions, so a user may have several rows.
-    """
-
-    user_id = user_keys.field()
-
-    class Meta:
-        verbose_name_plural = "excesses"
-        # trim.sql
-        indexes: ClassVar = [models.Index(fields=["user_id"], name="weir_excess_user")]
-
-    def __str__(self) -> str:
-        return f"excess of user {self.user_id}"
-
-
-class Repair(models.Model):
-    """Numbers that reconciliation found wrong and repaired together. The repairing transaction writes the row."""
-
-    repaired_at = models.DateTimeField()
-    users = models.PositiveIntegerField(help_text="whose numbers were wrong")
-    drift = models.BigIntegerField(help_text="by how much, in all: the sum without signs")
-
-
-class Reconciliation(models.Model):
-    """The one row that says how far reconciliation has come, and which Redis it trusts."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
-    incarnation = models.CharField(max_length=64, blank=True, help_text="of the Redis that was last looked at")
-    server_run = models.CharField(max_length=64, blank=True, help_text="its run: another one after each start")
-    trusted = models.BooleanField(default=False, help_text="its deltas are complete; readers count rows where not")
-    changes_until = models.DateTimeField(help_text="changes of notifications up to here have been looked at")
-    changes_until_id = models.BigIntegerField(
-        db_default=0, help_text="and of the changes of that very moment, notifications up to this one"
-    )
-    scanned_until = user_keys.field(
-        null=True, help_text="the current full scan has compared users up to this one; empty at its beginning"
-    )
-    scan_began_at = models.DateTimeField(help_text="when the current full scan of all users began")
-    scan_took = models.DurationField(null=True, help_text="the last whole full scan")
-    scan_ended_at = models.DateTimeField(null=True, help_text="when that came to its end")
-    repaired_users = models.BigIntegerField(db_default=0, help_text="repaired since the first pass; only grows")
-    lease_until = models.DateTimeField(help_text="no other pass begins before")
-
-    class Meta:
-        verbose_name_plural = "reconciliation"
-        constraints: ClassVar = [models.CheckConstraint(condition=Q(id=1), name="weir_reconciliation_is_one_row")]
-
-    def __str__(self) -> str:
-        return "reconciliation"
