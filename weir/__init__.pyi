@@ -1,6 +1,12 @@
 # The public names of Weir. Made by `python -m docs.ext.public_names`: change __init__.py.
 
 from weir.conf.texts.rates import InvalidRate
+from weir.notifications.channels.kinds import UnknownNotificationKind
+from weir.notifications.channels.kinds import address_by as notification_addresses
+from weir.notifications.channels.kinds import register as notification_kind
+from weir.notifications.channels.preferences import preference
+from weir.notifications.channels.preferences import preferences
+from weir.notifications.channels.preferences import set_preference
 from weir.notifications.inbox import mark_all_read
 from weir.notifications.inbox import mark_read
 from weir.notifications.inbox import mark_unread
@@ -153,6 +159,7 @@ __all__ = [
     "UnknownBatch",
     "UnknownEffectKind",
     "UnknownEmailKind",
+    "UnknownNotificationKind",
     "UnknownSite",
     "Watch",
     "athrottle",
@@ -175,6 +182,8 @@ __all__ = [
     "mark_all_read",
     "mark_read",
     "mark_unread",
+    "notification_addresses",
+    "notification_kind",
     "notifications_page",
     "notify",
     "notify_many",
@@ -184,6 +193,8 @@ __all__ = [
     "pause_site",
     "postgresql_clock_stepped",
     "postgresql_went_back",
+    "preference",
+    "preferences",
     "reconcile_unread",
     "release_address",
     "release_slots",
@@ -198,6 +209,7 @@ __all__ = [
     "retry_batch",
     "retry_failed_fetches",
     "send_once",
+    "set_preference",
     "set_rate",
     "slot_time",
     "suppress_address",

@@ -42,14 +42,14 @@ APPS_EFFECTS: Final = _BASE + Apps(["weir.workers.effects", "weir.workers.events
 APPS_FETCHES: Final = _BASE + Apps(
     ["weir.workers.events", "weir.workers.fetches", "weir.workers.watches", "weir.workers.webhooks"]
 )
-# All jobs, the history of each minute, and the command `status`.
+# All jobs, e-mails that tell notifications, the history of each minute, and the command `status`.
 APPS: Final = (
     APPS_THROTTLE
     + APPS_NOTIFICATIONS
     + APPS_MAIL
     + APPS_EFFECTS
     + APPS_FETCHES
-    + Apps(["weir.workers.history", "weir.workers.overview"])
+    + Apps(["weir.digests", "weir.workers.history", "weir.workers.overview"])
 )
 APPS_OPS: Final = Apps(["weir.ops"])
 APPS_API: Final = Apps(["weir.api.tokens", "weir.api", "ninja"])  # ninja has the static files of /api/docs

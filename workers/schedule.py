@@ -121,6 +121,14 @@ SCHEDULE: Final = (
         queue="weir.maintenance",
     ),
     ScheduleEntry(
+        name="weir: gather digests",
+        task=task_names.GATHER_DIGESTS,
+        every=timedelta(seconds=10),
+        app="weir.digests",
+        queue="weir.maintenance",
+        is_new=True,
+    ),
+    ScheduleEntry(
         name="weir: send e-mails",
         task=task_names.SEND_EMAILS,
         every=timedelta(seconds=2),

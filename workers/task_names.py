@@ -22,6 +22,7 @@ RECONCILE_UNREAD = "weir.unread.reconcile"
 SETTLE_UNREAD = "weir.unread.settle"
 PURGE_NOTIFICATIONS = "weir.unread.purge"
 EXPIRE_NOTIFICATIONS = "weir.unread.expire"
+GATHER_DIGESTS = "weir.digests.gather"
 SEND_EMAILS = "weir.mail.send_emails"
 PURGE_EMAILS = "weir.mail.purge"
 PERFORM_EFFECTS = "weir.effects.perform"
@@ -49,6 +50,7 @@ TICKS = frozenset(
         SETTLE_UNREAD,
         PURGE_NOTIFICATIONS,
         EXPIRE_NOTIFICATIONS,
+        GATHER_DIGESTS,
         SEND_EMAILS,
         PURGE_EMAILS,
         PERFORM_EFFECTS,

@@ -1,0 +1,103 @@
+"""The kinds of e-mail that tell notifications: a digest of several, and an e-mail about a single one.
+
+Templates `weir/digests/digest_subject.txt`, `digest.txt` and `digest.html` say what a digest says, and `single...` what
+the other says; a project's own templates of these names take their place. They get `lines`, and `count`, their number.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import urljoin
+
+from django.utils.text import Truncator
+
+from weir.conf import settings
+from weir.notifications import user_keys
+from weir.notifications.channels import telling
+from weir.notifications.models import Notification
+from weir.notifications.user_keys import UserKey
+from weir.workers.mail.kinds import Content, Draft, register_drafted
+from weir.workers.mail.models import Email
+from weir.workers.mail.writing import unsubscribing
+
+DIGEST: Final = "weir.digest"
+SINGLE: Final = "weir.notification"
+SEPARATOR: Final = " "  # between a kind of notification and a user's key, in a link to unsubscribe
+_LONGEST_TITLE: Final = 150  # characters
+
+
+class Line(NamedTuple):
+    """What an e-mail says of one notification: one line each."""
+
+    title: str
+    body: str
+    url: str
+    kind: str
+    created_at: datetime
+
+
+class _Drafting:
+    """Drafts e-mails of one kind; the notifications that they tell are given to them when they are queued."""
+
+    def __init__(self, kind: str, template: str) -> None:
+        self._kind = kind
+        self._template = template
+
+    def draft(self, email: Email) -> Draft | None:
+        """Return what the user has not read yet of what the e-mail is to tell; None if nothing is left."""
+        user = _user(email)
+        rows = [] if user is None else telling.drafted(email.pk, user)
+        if not rows:
+            return None
+        about = f"{rows[0].kind if self._kind == SINGLE else ''}{SEPARATOR}{user}"
+        return Draft(self.content(rows, _unsubscribe_url(self._kind, email.recipient, about)), [row.pk for row in rows])
+
+    def content(self, rows: Collection[Notification], unsubscribe_url: str = "") -> Content:
+        """Return what an e-mail says about these notifications."""
+        lines = [_line(row) for row in rows]
+        values: dict[str, Any] = {"lines": lines, "count": len(lines), "unsubscribe_url": unsubscribe_url}
+        said = Content.from_templates(f"weir/digests/{self._template}", **values)
+        return Content(subject=said.subject, text=said.text, html=said.html, unsubscribe_url=unsubscribe_url)
+
+    def tell(self, email: Email, tells: Any) -> bool:  # noqa: ANN401  what `draft` returned
+        user = _user(email)
+        return user is not None and telling.tell(email.pk, user, tells)
+
+    def release(self, email_ids: Collection[int], *, is_over: bool) -> None:
+        telling.release(email_ids, is_over=is_over)
+
+
+_DIGESTS = _Drafting(DIGEST, "digest")
+_SINGLES = _Drafting(SINGLE, "single")
+
+
+@register_drafted(DIGEST, _DIGESTS)
+def digest(*, user: str) -> Content:
+    """Return what a digest would say now of all that this user has not read."""
+    return _DIGESTS.content(_newest(user, telling.MOST_TOLD))
+
+
+@register_drafted(SINGLE, _SINGLES)
+def single(*, user: str) -> Content:
+    """Return what an e-mail would say of the newest notification that this user has not read."""
+    return _SINGLES.content(_newest(user, 1))
+
+
+def _newest(user: str, most: int) -> list[Notification]:
+    return list(Notification.objects.unread().filter(user_id=user_keys.clean(user)).order_by("-pk")[:most])
+
+
+def _user(email: Email) -> UserKey | None:
+    """Return the user whom the e-mail tells; None if the e-mail was forgotten."""
+    return user_keys.clean(email.context["user"]) if "user" in email.context else None
+
+
+def _unsubscribe_url(kind: str, address: str, about: str) -> str:
+    return unsubscribing.url(kind, address, about=about) if settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN else ""
+
+
+def _line(row: Notification) -> Line:
+    """Return what an e-mail says about the notification. A path gets the origin at which users unsubscribe."""
+    title = Truncator(" ".join(row.title.split())).chars(_LONGEST_TITLE)
+    url = urljoin(settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN, row.url) if row.url else ""
+    return Line(title, row.body, url, row.kind, row.created_at)
