@@ -18,7 +18,8 @@ how the server treats the e-mail, as in `late-300.17@example.com`:
 | `stall-MS` | its recipient is answered MS milliseconds later, and it is accepted |
 
 The sender's address can make the server refuse all e-mails: `says-550-5-4-5@example.com` is answered with 550 5.4.5.
-So can the command line: with `--refuses "452 4.3.1 The disk is full"`, that is the answer to every sender.
+So can the command line: with `--refuses "452 4.3.1 The disk is full"`, that is the answer to every sender. With
+`--keeps`, the list has the contents of what was accepted.
 """
 
 import argparse
@@ -54,16 +55,17 @@ class Record:
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", buffering=1)
 
-    def add(self, event: str, recipient: str, message_id: str = "") -> None:
+    def add(self, event: str, recipient: str, message_id: str = "", content: str = "") -> None:
         entry = {"at_ns": time.time_ns(), "event": event, "recipient": recipient, "message_id": message_id}
-        self._file.write(json.dumps(entry) + "\n")
+        self._file.write(json.dumps(entry | ({"content": content} if content else {})) + "\n")
 
 
 class Handler:
     """How the server treats e-mails, on all of its connections."""
 
-    def __init__(self, record: Record, refuses: str = "") -> None:
+    def __init__(self, record: Record, refuses: str = "", *, keeps: bool = False) -> None:
         self.record = record
+        self.keeps = keeps  # the contents
         self.refuses = refuses  # the answer to every sender
         self.seen: Counter[str] = Counter()  # how often each recipient was named
 
@@ -108,7 +110,7 @@ class Handler:
         if word == "cut-unaccepted":
             self.record.add("cut", recipient, message_id)
             _cut(server)
-        self.record.add(ACCEPTED, recipient, message_id)
+        self.record.add(ACCEPTED, recipient, message_id, _content(envelope) if self.keeps else "")
         if word == "late":
             await asyncio.sleep(number / 1000)
         if word.startswith("cut-a"):
@@ -155,6 +157,11 @@ def _cut(server: SMTP) -> None:
     raise asyncio.CancelledError
 
 
+def _content(envelope: Envelope) -> str:
+    content: Any = envelope.content
+    return bytes(content).decode(errors="replace")
+
+
 def _message_id(envelope: Envelope) -> str:
     content: Any = envelope.content
     found = MESSAGE_ID.search(content)
@@ -163,7 +170,7 @@ def _message_id(envelope: Envelope) -> str:
 
 async def serve(arguments: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
-    handler = Handler(Record(arguments.record), arguments.refuses)
+    handler = Handler(Record(arguments.record), arguments.refuses, keeps=arguments.keeps)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
@@ -183,6 +190,7 @@ def main() -> None:
     parser.add_argument("--ready", type=Path, required=True, help="JSON file, written when the server listens")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     parser.add_argument("--refuses", default="", help="the answer to every sender")
+    parser.add_argument("--keeps", action="store_true", help="list the contents, too")
     arguments = parser.parse_args()
     die_with_parent()
     logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # a cut connection is not an error here
@@ -197,6 +205,7 @@ class Event:
     event: str
     recipient: str
     message_id: str
+    content: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,14 +237,15 @@ class MailServer:
 
 
 @contextmanager
-def running(folder: Path, port: int = 0, refuses: str = "") -> Iterator[MailServer]:
+def running(folder: Path, port: int = 0, refuses: str = "", *, keeps: bool = False) -> Iterator[MailServer]:
     """Run a mail server in a process of its own, which keeps its list in `folder`; end it on leaving.
 
-    `port` 0 picks a free one. `refuses` is its answer to every sender. RuntimeError if the process does not start, or
-    ends with an error.
+    `port` 0 picks a free one. `refuses` is its answer to every sender; if it `keeps` contents, its events have them.
+    RuntimeError if the process does not start, or ends with an error.
     """
     record, ready = folder.absolute() / "mail.jsonl", folder.absolute() / "mail.json"
     words = ["--record", str(record), "--ready", str(ready), "--port", str(port), "--refuses", refuses]
+    words += ["--keeps"] if keeps else []
     with child("fake mail server", "demo.fakes.mail_server", words, ready) as state:
         yield MailServer(port=state["port"], pid=state["pid"], record=record)
 

@@ -31,6 +31,7 @@ OF_TOOLS = frozenset(
         "WEIR_FAULTS_KILLS",
         "WEIR_FAULTS_SECONDS",
         "WEIR_FAULTS_SEED",
+        "WEIR_FAULTS_USERS",
         "WEIR_TEST_DATABASE",
         "WEIR_TEST_DATABASE_URL",
         "WEIR_TEST_EXIM",

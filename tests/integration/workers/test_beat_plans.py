@@ -22,6 +22,7 @@ QUESTIONS = (
     ("weir.workers.fetches", "sweep_has_work"),
     ("weir.workers.mail", "has_work"),
     ("weir.notifications", "expire_has_work"),
+    ("weir.notifications", "digests_have_work"),
 )
 ROWS = 2_000
 # All of it is to be done, and counted; and then is done.
@@ -41,13 +42,13 @@ FILL = f"""
     )
     SELECT 'test', n, 'a@b.example', '{{}}', now(), 'pending', 0, 0, '', '', '', ''
     FROM generate_series(1, {ROWS}) AS n;
-    INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, expires_at)
-    SELECT (SELECT max(id) FROM auth_user), 'test', 'text', '', '', now() FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO weir_notifications_notification (user_id, kind, title, body, url, expires_at, digest_due_at)
+    SELECT (SELECT max(id) FROM auth_user), 'test', 'text', '', '', now(), now() FROM generate_series(1, {ROWS}) AS n;
     ANALYZE {", ".join(sorted(TABLES))};
     UPDATE weir_ratelimit_site SET has_backlog = false, due_at = NULL;
     UPDATE weir_fetches_fetch SET state = 'done', finished_at = now(), status_code = 200, on_done_called_at = now();
     UPDATE weir_mail_email SET state = 'sent', sent_at = now(), ended_at = now();
-    UPDATE weir_notifications_notification SET expires_at = NULL
+    UPDATE weir_notifications_notification SET expires_at = NULL, digest_due_at = NULL
 """
 
 

@@ -144,6 +144,9 @@ SITUATIONS: list[tuple[str, str, bool, Callable[[], object]]] = [
     (task_names.EXPIRE_NOTIFICATIONS, "kept", False, lambda: inbox.notify(user().pk, "test", "text")),
     (task_names.EXPIRE_NOTIFICATIONS, "expires later", False, lambda: notification(expires_at=Now() + SOON)),
     (task_names.EXPIRE_NOTIFICATIONS, "expired", True, lambda: notification(expires_at=Now())),
+    (task_names.GATHER_DIGESTS, "due later", False, lambda: notification(digest_due_at=Now() + SOON)),
+    (task_names.GATHER_DIGESTS, "due", True, lambda: notification(digest_due_at=Now())),
+    (task_names.GATHER_DIGESTS, "read", False, lambda: notification(digest_due_at=Now(), read_at=Now())),
     (task_names.EXPIRE_NOTIFICATIONS, "too many", True, lambda: Excess.objects.create(user_id=user().pk)),
 ]
 

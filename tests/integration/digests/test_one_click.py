@@ -1,0 +1,64 @@
+"""Who unsubscribes by one click in an e-mail that tells notifications has set a preference (RFC 8058)."""
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from tests.integration.digests.digested import (
+    ALARM,
+    CHAT,
+    KIM,
+    NEWS,
+    Relay,
+    forget_the_case_before,
+    kinds_of_test,
+    relay,
+    send,
+    tell,
+    told,
+    unread,
+)
+from weir.notifications import inbox
+from weir.notifications.channels import preferences
+from weir.notifications.models import Channel
+from weir.workers.mail.models import Email, Unsubscription
+from weir.workers.mail.sending import runner
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("valkey", "messages", "kinds_of_test"),
+]
+__all__ = ["kinds_of_test", "relay"]
+ORIGIN = "https://shop.example"
+CLICK = {"List-Unsubscribe": "One-Click"}
+
+
+def link(relay: Relay) -> str:
+    assert relay.came, Email.objects.get().last_reply
+    (line,) = [email["List-Unsubscribe"] for email in relay.came[-1:]]
+    return str(line).strip("<>").removeprefix(ORIGIN)
+
+
+def test_one_click_ends_digests_or_what_the_email_is_about(relay: Relay, settings: Settings) -> None:
+    """In a digest: all digests, until the user chooses them again. In another e-mail: e-mails of its kind."""
+    settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN = ORIGIN
+    preferences.set_preference(KIM, CHAT, "digest")
+    tell("a"), tell("b", kind=CHAT)
+    send()
+    tell("waits")
+    assert Client(enforce_csrf_checks=True).post(link(relay), CLICK).status_code == 200
+    assert preferences.preferences(KIM) == {NEWS: Channel.PAGE, ALARM: Channel.EMAIL, CHAT: Channel.PAGE}
+    assert inbox.notify_many([KIM], NEWS, "c") == 1
+    send()
+    assert (told(relay), unread()) == ({"a": 1, "b": 1}, {"waits", "c"})
+    preferences.set_preference(KIM, NEWS, "digest")
+    tell("d")
+    send()
+    assert told(relay) == {"a": 1, "b": 1, "d": 1}
+    assert not Unsubscription.objects.exists()
+
+    forget_the_case_before(relay)
+    tell("fire", kind=ALARM)
+    runner.send_due()
+    assert Client().post(link(relay), CLICK).status_code == 200
+    assert preferences.preferences(KIM)[ALARM] == Channel.PAGE
