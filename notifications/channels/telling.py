@@ -8,6 +8,13 @@ A row is told in the transaction in which its e-mail begins (docs/explanation/co
    step 2, because one was read meanwhile, nothing is begun: the mailer goes back to step 2.
 4. `release`: if the e-mail was certainly not accepted, they are unread again.
 
+Two columns of a row say where it is:
+
+- neither `digest_due_at` nor `digest_id`: on the page only;
+- `digest_due_at`: it waits for a digest;
+- both: the e-mail `digest_id` is to tell it, unless somebody reads it before;
+- `digest_id`: that e-mail has told it.
+
 Unread numbers change with the rows. Each function works in the caller's transaction.
 """
 

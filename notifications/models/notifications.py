@@ -53,7 +53,7 @@ class Notification(InterceptedModel):
         help_text="of a user's notifications one has it; empty = none",
     )
     expires_at = models.DateTimeField(null=True, blank=True, help_text="when it is deleted; empty = never by itself")
-    # Four values of the two say where it is: docs/explanation/counted.md, "Told by digest".
+    # What the two say together: channels/telling.py.
     digest_due_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="from when a digest tells it if it is unread; empty = none"
     )

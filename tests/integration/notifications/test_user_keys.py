@@ -21,7 +21,8 @@ import redis
 from django.conf import settings
 from django.core.checks import run_checks
 from django.core.management import call_command
-from django.db import connections, router
+from django.db import connections, router, transaction
+from django.db.models.functions import Now
 from django.contrib.auth import get_user_model
 
 # The database from which a project's router reads this model becomes the one that is written to.
@@ -29,11 +30,12 @@ connections.settings[router.db_for_read(get_user_model())].update(connections.se
 for label in LABELS:
     call_command("migrate", label, verbosity=0)
 from weir.notifications import counters, flush, inbox, reconcile
+from weir.notifications.channels import kinds, preferences, telling
 from weir.notifications.inbox import read_marks
 from weir.notifications.maintenance import forgetting
 from weir.notifications.reconciliation import drift
 from weir.redis_link.keys import keys as names
-from weir.notifications.models import Doubt, Excess, ForgottenUser, Notification, ReadMark, UnreadCount
+from weir.notifications.models import Doubt, Excess, ForgottenUser, Notification, Preference, ReadMark, UnreadCount
 from structlog.testing import capture_logs
 
 valkey = redis.Redis.from_url(settings.REDIS_URL)
@@ -89,6 +91,24 @@ counters.add = add
 reconcile.SCAN_S = 10.0
 assert reconcile.run_pass().repaired.first == {third: 1}
 right("after a pass")
+kinds.register("later", channel="digest")
+preferences.set_preference(str(first), "later", "page")
+assert inbox.notify_many(keys, "later", "Hello") == len(keys)
+inbox.notify(second, "later", "Hello again")
+Notification.objects.filter(kind="later", digest_due_at__isnull=False).update(digest_due_at=Now())
+with transaction.atomic():
+    assert telling.begin_gathering() and set(telling.users_due(500)) == {*keys} - {first}
+    telling.stay_on_page([third])
+    telling.gather({second: 1})
+    told = [row.pk for row in telling.drafted(1, second)]
+    assert len(told) == 2 and telling.tell(1, second, told)
+right("told")
+assert not {third, first} & {*telling.users_due(500)}
+telling.release([1], is_over=True)
+right("not told")
+preferences.stop_digests(str(second))
+assert preferences.preferences(second) == {"later": "page"}
+Notification.objects.filter(kind="later").delete()
 if IS_FOREIGN:
     get_user_model().objects.get(pk=second).delete()
 else:
@@ -109,7 +129,7 @@ setup_test_environment()
 client = Client()
 client.force_login(get_user_model().objects.create_superuser("a", "a@example.com"))
 pages = {}
-for model in (Notification, UnreadCount, Doubt, ForgottenUser, ReadMark, Excess):
+for model in (Notification, UnreadCount, Doubt, ForgottenUser, Preference, ReadMark, Excess):
     for text in (str(third), "no key of anybody's"):
         page = client.get(f"/admin/weir_notifications/{model._meta.model_name}/", {"q": text})
         there = {row.user_id for row in page.context["cl"].queryset} if page.status_code == 200 else page.status_code
