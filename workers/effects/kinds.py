@@ -16,13 +16,14 @@ one function, which does the effect once:
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
 from weir.conf.texts.suggestions import did_you_mean
 from weir.workers.effects.answers import Done, NotDone
 from weir.workers.effects.models import Effect
+from weir.workers.ledger.outcomes import Outcome
 
 Call = Callable[..., object]
 Probe = Callable[[Effect], Done | NotDone | None]
@@ -48,6 +49,7 @@ class EffectKind:
     key_lifetime: timedelta | None
     expires_after: timedelta | None
     at_once: int
+    hand_over: Callable[[Effect], Outcome] | None = None  # in place of a call: another room performs it
 
 
 _kinds: dict[str, EffectKind] = {}
@@ -115,6 +117,14 @@ def register(
         return call
 
     return add
+
+
+def hand_over(name: str, to: Callable[[Effect], Outcome]) -> None:
+    """Let a mailer leave the effects of this kind that are due to another room, in place of calling its function.
+
+    `to` returns the outcome of that, which is not one of an attempt.
+    """
+    _kinds[name] = replace(get(name), hand_over=to)
 
 
 def registered() -> tuple[EffectKind, ...]:

@@ -1,5 +1,6 @@
 """The states of an effect, and the names that the ledger's statements have in the table of effects."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 from django.db import models
@@ -43,3 +44,10 @@ NAMES: Final = LedgerNames(
     other_side="kind",
     own_at_record="result = COALESCE(%(result)s::text::jsonb, result),",
 )
+
+
+# An effect that another room performs, in turns of its own, is `pending` for that room: no mailer takes it before this
+# time. It is handed over if its next attempt is at HANDED_OVER or later: a stepped clock may have moved the time.
+HANDED_OVER_UNTIL: Final = datetime(9000, 1, 1, tzinfo=UTC)
+HANDED_OVER: Final = datetime(8000, 1, 1, tzinfo=UTC)
+HANDED_OVER_S: Final = 7_000 * 365 * 86_400.0  # from now on

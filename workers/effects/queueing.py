@@ -19,7 +19,7 @@ from weir.postgres.statements import Statement
 from weir.workers import task_names
 from weir.workers.effects import kinds
 from weir.workers.effects.models import Effect
-from weir.workers.effects.names import NAMES
+from weir.workers.effects.names import HANDED_OVER_UNTIL, NAMES
 from weir.workers.ledger import queueing
 from weir.workers.ledger.waking import Waker
 from weir.workers.on_done.names import name_of
@@ -73,36 +73,73 @@ def once(
     key, a time, the priority, the context or the task's name is bad. An `expires_at` in the past is bad, unless the
     effect exists already.
     """
+    asked = AskedEffect(kind, key, context or {}, not_before, expires_at, priority, name_of(on_done))
+    effect, is_new = _queued(asked)
+    if is_new:
+        _WAKER.after_commit(effect)
+    return effect
+
+
+def once_handed_over(
+    kind: str,
+    key: str,
+    *,
+    context: Mapping[str, Any],
+    not_before: datetime | None,
+    expires_at: datetime | None,
+    priority: int,
+) -> tuple[Effect, bool]:
+    """Store an effect that the caller's room performs: no mailer takes it. Return it, and whether it is new.
+
+    As `once` in all else; in the caller's transaction.
+    """
+    asked = AskedEffect(kind, key, context, not_before, expires_at, priority)
+    return _queued(asked, is_handed_over=True)
+
+
+class AskedEffect(NamedTuple):
+    """What the caller asks for."""
+
+    kind: str
+    key: str
+    context: Mapping[str, Any]
+    not_before: datetime | None
+    expires_at: datetime | None
+    priority: int
+    on_done: str = ""  # the name of a task
+
+
+def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> tuple[Effect, bool]:
+    """Store the effect, unless there is one; return it, and whether it is new."""
+    kind, key = asked.kind, asked.key
     registered = kinds.get(kind)
-    queueing.check("an effect", key, context, priority)
-    task = name_of(on_done)
-    due_at, ends_at = queueing.times(not_before, expires_at, registered.expires_after)
+    queueing.check("an effect", key, asked.context, asked.priority)
+    due_at, ends_at = queueing.times(asked.not_before, asked.expires_at, registered.expires_after)
     if ends_at and ends_at <= timezone.now() and not _FIND(kind=kind, key=key):
         raise ValueError(f"expires_at is past, so that it would never be begun: {ends_at}.")
     effect = Effect(
         kind=kind,
         key=key,
-        context=dict(context or {}),
-        priority=priority,
+        context=dict(asked.context),
+        priority=asked.priority,
         idempotency_key=uuid4(),
         correlation_id=correlation.current(),
-        on_done=task,
+        on_done=asked.on_done,
     )
     with spans.span("enqueue effect", {"weir.kind": kind}):
         effect.traceparent = spans.traceparent()
         parameters = {name: getattr(effect, name) for name in _STORED} | {
             "context": json.dumps(effect.context),
-            "not_before": due_at,
+            "not_before": HANDED_OVER_UNTIL if is_handed_over else due_at,
             "expires_at": ends_at,
             "expires_after": registered.expires_after,
         }
         stored = QUEUE(**parameters)
     if not stored:
-        return Effect.objects.get(kind=kind, key=key)
+        return Effect.objects.get(kind=kind, key=key), False
     effect.pk, effect.created_at, effect.next_attempt_at, effect.expires_at = stored[0]
     effect._state.adding, effect._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
-    _WAKER.after_commit(effect)
-    return effect
+    return effect, True
 
 
 def wake(*, unless: Callable[[], bool] | None = None) -> None:

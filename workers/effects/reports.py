@@ -12,7 +12,7 @@ from weir.postgres import planner
 from weir.postgres.statements import Statement
 from weir.workers.effects import kinds
 from weir.workers.effects.models import Effect, PausedEffectKind
-from weir.workers.effects.names import EffectState
+from weir.workers.effects.names import HANDED_OVER, EffectState
 from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.processes.status import processes
 
@@ -59,7 +59,7 @@ def listed(state: str, kind: str = "") -> QuerySet[Effect]:
 def why(effect: Effect) -> list[EffectBlocker]:
     """Return what is in the effect's way, first what needs somebody; an empty list if it has ended for good."""
     if effect.state == EffectState.PENDING:
-        found = [*_by_people(effect), *_by_time(effect), *_without_worker()]
+        found = [*_by_people(effect), *_by_time(effect), *_without_worker(effect)]
         return found or [EffectBlocker("turn", "Nothing is in its way: the next worker that is free takes it.")]
     if effect.state == EffectState.CLAIMED:
         text = f"The process {effect.claimed_by} has claimed it, and has not begun."
@@ -97,7 +97,10 @@ def _by_people(effect: Effect) -> Iterator[EffectBlocker]:
 
 
 def _by_time(effect: Effect) -> Iterator[EffectBlocker]:
-    if effect.next_attempt_at > timezone.now():
+    if effect.next_attempt_at >= HANDED_OVER:
+        text = f"A fetcher begins it in its turn: `manage.py fetches why {effect.context.get('fetch')}` says when."
+        yield EffectBlocker("fetch", text)
+    elif effect.next_attempt_at > timezone.now():
         reason = (
             f"Attempt {effect.attempts} was in vain: {effect.last_reply}" if effect.attempts else "It is for later."
         )
@@ -106,7 +109,9 @@ def _by_time(effect: Effect) -> Iterator[EffectBlocker]:
         yield EffectBlocker("asked", "It may have happened: it is asked what became of it.", effect.ask_until)
 
 
-def _without_worker() -> Iterator[EffectBlocker]:
+def _without_worker(effect: Effect) -> Iterator[EffectBlocker]:
+    if effect.next_attempt_at >= HANDED_OVER:
+        return
     if not any("mailer" in process.kinds and process.runs for process in processes()):
         yield EffectBlocker("no worker", "No mailer runs: start a worker of the queue weir.mail.")
 

@@ -16,7 +16,7 @@ import socket
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -31,7 +31,7 @@ from weir.workers.ledger.claiming import ALL_KINDS, ClaimLost, taking
 from weir.workers.ledger.names import LedgerEvents, LedgerNames
 from weir.workers.ledger.outcomes import Outcome
 from weir.workers.ledger.patience import patiently
-from weir.workers.ledger.rows import Row
+from weir.workers.ledger.rows import EndedRow, Row
 from weir.workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000
@@ -39,17 +39,6 @@ LONGEST_REPLY = 1_000  # characters of a reply that are kept
 NOTHING_SAID = "No reply, and no reason, was given."  # for an app's own code that says nothing
 
 log = get_logger(__name__)
-
-
-class EndedRow(NamedTuple):
-    """One row of `expire`: an effect that has ended, `expired` or `unknown`."""
-
-    id: int
-    state: str
-    phase: str
-    last_reply: str
-    claimed_by: str
-    correlation_id: str
 
 
 BEGIN = Statement("begin", commits=True, prepare=True)
@@ -153,7 +142,7 @@ class Ledger(Generic[Row]):
         reads. Raises ClaimLost if the claim is lost, or the effect has expired.
         """
         parameters = {"row": row.pk, "token": row.claim_token, "asked_for": asked_for, "is_probed": is_probed}
-        if not self._begin(**parameters, lease=self.lease_begun(), **own):
+        if not self._begin(**parameters | {"lease": self.lease_begun()} | own):
             self.refuse_expired(row)
             raise ClaimLost
 
@@ -193,15 +182,9 @@ class Ledger(Generic[Row]):
         operator has repeated the effect, or given it up. While PostgreSQL is away, this tries again for a minute,
         because only this worker knows the outcome.
         """
-        about = {self.noun: row.pk, "phase": outcome.phase, "reply": outcome.last_reply}
-        if not patiently(lambda: self._write(row, outcome), self.events.not_written):
-            log.warning("outcome_of_a_lost_claim", **about, state=outcome.state)
-            return False
-        if outcome.state == rows.UNKNOWN:
-            log.error(self.events.unknown, **about)
-        elif outcome.state == rows.FAILED:
-            log.warning(self.events.failed, **about)
-        return True
+        is_written = patiently(lambda: self._write(row, outcome), self.events.not_written)
+        self._log_outcome(row, outcome, is_written=is_written)
+        return is_written
 
     def note_acceptance(self, row_id: int, said: str) -> bool:
         """Record what proves that the effect has happened, in any state; return False if that was known already.
@@ -270,7 +253,13 @@ class Ledger(Generic[Row]):
         return is_unknown
 
     def _write(self, row: Row, outcome: Outcome) -> bool:
-        parameters = {
+        parameters = self._recorded(row, outcome)
+        if self._record(**parameters):
+            return True
+        return outcome.state == self._names.done and bool(self._note_acceptance(**parameters))
+
+    def _recorded(self, row: Row, outcome: Outcome) -> dict[str, object]:
+        return {
             "row": row.pk,
             "token": row.claim_token,
             "state": str(outcome.state),
@@ -283,9 +272,15 @@ class Ledger(Generic[Row]):
             **self.own,
             **outcome.own,
         }
-        if self._record(**parameters):
-            return True
-        return outcome.state == self._names.done and bool(self._note_acceptance(**parameters))
+
+    def _log_outcome(self, row: Row, outcome: Outcome, *, is_written: bool) -> None:
+        about = {self.noun: row.pk, "phase": outcome.phase, "reply": outcome.last_reply}
+        if not is_written:
+            log.warning("outcome_of_a_lost_claim", **about, state=outcome.state)
+        elif outcome.state == rows.UNKNOWN:
+            log.error(self.events.unknown, **about)
+        elif outcome.state == rows.FAILED:
+            log.warning(self.events.failed, **about)
 
     def _log_expired(self, ended: Sequence[EndedRow]) -> None:
         for row in ended:

@@ -6,7 +6,7 @@ and `key` identify it.
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from django.db import models
 from django.db.models import Q
@@ -40,6 +40,17 @@ def only_in(states: Collection[str], field: str, name: str) -> models.CheckConst
     """
     has_value = Q(**{f"{field}__isnull": False})
     return models.CheckConstraint(condition=Exact(Q(state__in=[str(state) for state in states]), has_value), name=name)
+
+
+class EndedRow(NamedTuple):
+    """One row of `expire`: an effect that has ended, `expired` or `unknown`."""
+
+    id: int
+    state: str
+    phase: str
+    last_reply: str
+    claimed_by: str
+    correlation_id: str
 
 
 class LedgerQuerySet(models.QuerySet[Row]):

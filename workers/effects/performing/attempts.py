@@ -101,6 +101,8 @@ def _outcome(effect: Effect, kind: EffectKind) -> Outcome:
 
 def _attempted(effect: Effect, kind: EffectKind) -> Outcome:
     """Call the kind's function, and return what follows. Raises ClaimLost."""
+    if kind.hand_over:
+        return kind.hand_over(effect)
     attempt = EffectAttempt(effect, kind)
     try:
         returned = kind.call(attempt, **effect.context)
@@ -115,7 +117,7 @@ def _attempted(effect: Effect, kind: EffectKind) -> Outcome:
         failure = _not_begun(attempt, kind)
     if attempt._is_lost:  # noqa: SLF001  as above
         raise attempt._is_lost  # noqa: SLF001  as above
-    return outcomes.of_failure(failure, _before(effect, kind))
+    return outcomes.of_failure(failure, history(effect, kind))
 
 
 def _not_begun(attempt: EffectAttempt, kind: EffectKind) -> Failure:
@@ -157,7 +159,8 @@ def _wait_s(said: float) -> float:
     return min(seconds, LONGEST_WAIT_S) if seconds > 0 else 0.0  # not a number is not above 0
 
 
-def _before(effect: Effect, kind: EffectKind) -> History:
+def history(effect: Effect, kind: EffectKind) -> History:
+    """Return what was known of the effect before its attempt."""
     now, asked_for = timezone.now(), LEDGER.asked_for_kind(kind)
     return History(
         attempts=effect.attempts,
@@ -201,7 +204,7 @@ def _asked(effect: Effect, kind: EffectKind) -> Outcome:
     if isinstance(answer, Done):
         return replace(_done(answer), attempts=0)
     if isinstance(answer, NotDone):
-        return outcomes.of_failure(_not_done(answer, Phase.BEGUN, of_all=True), _before(effect, kind))
+        return outcomes.of_failure(_not_done(answer, Phase.BEGUN, of_all=True), history(effect, kind))
     if answer is not None:
         said = f"The probe of {kind.name} must return EffectDone, NotDone or None, but returned {answer!r}."
     if not LEDGER.may_be_asked_about(effect):

@@ -1,18 +1,28 @@
 """The ledger of effects: what a worker writes about the effects that it holds."""
 
-from collections.abc import Mapping, Sequence
+import os
+import socket
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from uuid import uuid4
 
 from django.db.models import F
+from django.db.models.functions import Now
 
 from weir.conf import settings
+from weir.postgres.statements import Statement, execute
+from weir.workers import claims
 from weir.workers.effects import kinds
 from weir.workers.effects.kinds import EffectKind
 from weir.workers.effects.models import Effect
-from weir.workers.effects.names import NAMES
+from weir.workers.effects.names import NAMES, EffectState
 from weir.workers.effects.on_done import call_on_done
-from weir.workers.ledger.leases import EndedRow, Ledger
+from weir.workers.ledger.leases import Ledger
 from weir.workers.ledger.names import LedgerEvents
+from weir.workers.ledger.outcomes import Outcome
+from weir.workers.ledger.rows import EndedRow
+
+CLAIM_THESE = Statement("claim_these", returns=int, commits=True)
 
 
 class EffectLedger(Ledger[Effect]):
@@ -54,6 +64,35 @@ class EffectLedger(Ledger[Effect]):
     def asked_for_kind(self, kind: EffectKind) -> timedelta | None:
         """Return how long after `begin` it can be asked what became of an effect of this kind; None: never."""
         return kind.probe_for if kind.probe else self.asked_for(kind.key_lifetime)
+
+    def claim_these(self, ids: Collection[int], lease: timedelta) -> dict[int, Effect]:
+        """Claim effects for the room that performs them; return those that it has now, by id.
+
+        Only the process that has the turn of an effect may call this. An effect that another one has begun, which has
+        lost the turn since, is asked about, or becomes unknown, before.
+        """
+        token, these = uuid4(), Effect.objects.filter(pk__in=ids)
+        if these.filter(state=EffectState.BEGUN).exists():
+            claims.each_locked(these.filter(state=EffectState.BEGUN), self._end_lost)
+        claimed_by = f"{socket.gethostname()}:{os.getpid()}"
+        claimed = CLAIM_THESE(effects=[*ids], token=token, claimed_by=claimed_by, lease=lease, probed=[*self.probed()])
+        return {effect.pk: effect for effect in Effect.objects.filter(pk__in=claimed, claim_token=token)}
+
+    def record_within(self, row: Effect, outcome: Outcome) -> bool:
+        """Write the outcome as `record` does, but once, and in the caller's transaction."""
+        parameters = self._recorded(row, outcome)
+        is_written = bool(execute(self._record, parameters))
+        if not is_written and outcome.state == EffectState.DONE:
+            is_written = bool(execute(self._note_acceptance, parameters))
+        self._log_outcome(row, outcome, is_written=is_written)
+        return is_written
+
+    def _end_lost(self, row: Effect) -> None:
+        """End a begun effect whose process is lost, and whose request may still be on its way: a probe waits."""
+        self._end(row)
+        kind = next((kind for kind in kinds.registered() if kind.name == row.kind), None)
+        if row.state == EffectState.PENDING and kind and kind.probe:
+            Effect.objects.filter(pk=row.pk).update(next_attempt_at=Now() + kind.settles_after)
 
 
 LEDGER = EffectLedger(Effect, NAMES)

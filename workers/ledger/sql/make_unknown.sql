@@ -8,7 +8,9 @@ WITH picked AS MATERIALIZED (
     SELECT id
     FROM {table}
     WHERE id > %(after)s AND (
-        state IN ('claimed', '{begun}') OR (state = 'pending' AND (next_attempt_at <= %(until)s OR attempts > 0))
+        state IN ('claimed', '{begun}') OR (state = 'pending' AND (
+            next_attempt_at <= %(until)s OR attempts > 0 OR next_attempt_at >= '8000-01-01'  -- another room begins it
+        ))
         OR (state = 'unknown' AND {begun_at} < %(until)s)
     )
     ORDER BY id

@@ -16,9 +16,9 @@ from django.db import transaction
 from weir.conf import settings
 from weir.workers.ledger import in_transactions, leases
 from weir.workers.ledger.claiming import ALL_KINDS, ClaimLost, taking
-from weir.workers.ledger.leases import EndedRow
 from weir.workers.ledger.names import LedgerEvents
 from weir.workers.ledger.outcomes import Outcome
+from weir.workers.ledger.rows import EndedRow
 from weir.workers.mail import addresses, kinds, suppression
 from weir.workers.mail.models import Email
 from weir.workers.mail.phases import NAMES, EmailState
