@@ -39,6 +39,8 @@ _PLACES = {
     "BodyUnreachable": "weir.workers.fetches.models",
     "request_fetch": "weir.workers.fetches.enqueue",
     "request_fetches": "weir.workers.fetches.enqueue",
+    "request_once": "weir.workers.fetches.enqueue.requests_once",
+    "request_kind": "weir.workers.fetches.once.kinds",
     "RequestedFetches": "weir.workers.fetches.requested",
     "cancel_fetch": "weir.workers.fetches.cancelling:cancel",
     "retry_failed_fetches": "weir.workers.fetches.retrying:retry_failed",

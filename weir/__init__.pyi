@@ -60,10 +60,12 @@ from weir.workers.fetches.cancelling import cancel as cancel_fetch
 from weir.workers.fetches.cancelling import cancel_batch
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.enqueue import request_fetches
+from weir.workers.fetches.enqueue.requests_once import request_once
 from weir.workers.fetches.models import BodyGone
 from weir.workers.fetches.models import BodyUnreachable
 from weir.workers.fetches.models import Fetch
 from weir.workers.fetches.models import FetchState
+from weir.workers.fetches.once.kinds import request_kind
 from weir.workers.fetches.reports.forecast import Forecast as SiteForecast
 from weir.workers.fetches.reports.forecast import forecast as forecast_site
 from weir.workers.fetches.requested import RequestedFetches
@@ -200,6 +202,8 @@ __all__ = [
     "release_slots",
     "request_fetch",
     "request_fetches",
+    "request_kind",
+    "request_once",
     "reserve_slots",
     "resolve_effect",
     "resolve_email",

@@ -40,7 +40,13 @@ APPS_NOTIFICATIONS: Final = _BASE + Apps(["weir.notifications", "weir.notificati
 APPS_MAIL: Final = _BASE + Apps(["weir.workers.events", "weir.workers.mail"])
 APPS_EFFECTS: Final = _BASE + Apps(["weir.workers.effects", "weir.workers.events"])
 APPS_FETCHES: Final = _BASE + Apps(
-    ["weir.workers.events", "weir.workers.fetches", "weir.workers.watches", "weir.workers.webhooks"]
+    [
+        "weir.workers.effects",  # of requests that are made once
+        "weir.workers.events",
+        "weir.workers.fetches",
+        "weir.workers.watches",
+        "weir.workers.webhooks",
+    ]
 )
 # All jobs, e-mails that tell notifications, the history of each minute, and the command `status`.
 APPS: Final = (

@@ -17,6 +17,7 @@ from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.fetcher.results.writer import outcome_of
 from weir.workers.fetches.jobs import Event, Job
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.once import gate
 
 _HELD_FOR = timedelta(hours=1)  # long enough for a test that is stopped in a debugger
 
@@ -38,5 +39,8 @@ def _claimed(fetch: Fetch) -> Job:
         raise ValueError(f"{fetch.url} cannot be answered: it is {Fetch.objects.get(pk=fetch.pk).state}.")
     slot = Slot.objects.create(site_id=site, start_time=Now(), use_until=Now() + _HELD_FOR)
     queued.update(state=FetchState.RESERVED, slot_id=slot.pk, lease_until=Now() + _HELD_FOR)
-    [job] = claim([slot.pk], Confirmation(asked_at=math.inf))
+    jobs, turned_away = gate.admit(claim([slot.pk], Confirmation(asked_at=math.inf)))
+    if turned_away:
+        raise ValueError(f"{fetch.url} cannot be answered: its effect {fetch.effect_id} cannot begin.")
+    [job] = jobs
     return job

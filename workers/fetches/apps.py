@@ -19,6 +19,7 @@ class FetchesConfig(weir_apps.WeirApp):
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.fetches import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
         from weir.workers.fetches.maintenance import stepping  # noqa: PLC0415  needs loaded apps
+        from weir.workers.fetches.once import kinds  # noqa: F401, PLC0415  as checks
         from weir.workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  as above
 
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.fetches")

@@ -11,7 +11,10 @@ from weir.conf.checks import register
 from weir.conf.secrets import SecretUnknown, SecretUnusable
 from weir.postgres import weir_apps
 from weir.signatures.keys import key
+from weir.workers.effects import kinds
+from weir.workers.fetches.jobs import longest_hold_s
 from weir.workers.fetches.models import Fetch
+from weir.workers.fetches.once.kinds import is_request
 from weir.workers.fetches.robots.user_agent import has_contact
 
 SIGN = "docs/how-to/sign-requests.md says how to make and name keys."
@@ -115,3 +118,19 @@ def fetches_can_be_purged(**_kwargs: Any) -> list[CheckMessage]:
     return weir_apps.warn_of_holders(
         Fetch, rows="fetches", others="has ended", retention="WEIR_FETCH_RETENTION after their end", id="weir.W033"
     )
+
+
+@register()
+def no_key_is_forgotten_meanwhile(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E043: when a site forgets an Idempotency-Key, no request with this key may be on its way any more."""
+    after, longest = settings.WEIR_EFFECT_UNKNOWN_AFTER, longest_hold_s()
+    return [
+        Error(
+            f"Requests of the kind {kind.name} are made again with their key until WEIR_EFFECT_UNKNOWN_AFTER, "
+            f"{after:g} s, before the site forgets it, but may be on their way for {longest:g} s.",
+            hint="Set WEIR_EFFECT_UNKNOWN_AFTER to more, or WEIR_FETCH_TIMEOUT to less.",
+            id="weir.E043",
+        )
+        for kind in kinds.registered()
+        if is_request(kind.name) and kind.key_lifetime and after < longest
+    ]

@@ -13,6 +13,7 @@ from uuid import UUID
 from weir.conf import settings
 from weir.conf.oauth_clients import OAuthClient
 from weir.ratelimit.pacing import Run
+from weir.workers.effects.performing.held import HeldEffect, SettledEffect
 from weir.workers.fetches.bodies.spilled import SpilledBody
 from weir.workers.fetches.bodies.storage import StoredFile
 from weir.workers.fetches.bodies.validators import Validators
@@ -77,6 +78,8 @@ class Job:
     token_key: UUID | None = None
     client: OAuthClient | None = None
     endpoint_id: int | None = None  # of the webhooks that it is one of
+    effect_id: int | None = None  # its request is made once
+    effect: HeldEffect | None = None  # the same, from once/gate.py on
 
     def given_headers(self) -> dict[str, str]:
         """Return the headers of the site, and of the fetch, that are sent, wherever redirects have led.
@@ -176,6 +179,7 @@ class Failure:
     elapsed_ms: float | None = None
     slot_used: bool = False  # true if the request was written, but its times are not known
     not_before_s: float = 0.0  # seconds until another attempt may succeed
+    is_refused: bool = False  # the request was written, and its answer says that nobody has acted on it
 
     @property
     def is_forbidden(self) -> bool:
@@ -201,6 +205,7 @@ class Snoozed:
     awaited_token: UUID | None = None  # the key of the access token for which it waits, and for no robots.txt
     slot_used: bool = False  # true if a request was written in its slot, but no answer counts
     lateness_ms: float | None = None  # of that request, if the site has closed the connection
+    not_before_s: float = 0.0  # seconds until it is due again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -249,6 +254,7 @@ class FetchOutcome:
     correlation_id: str = ""  # of the web request or task that asked for the fetch, if that is known
     token: TokenReading | None = None  # of a request for an access token that has ended
     refused_tokens: tuple[RefusedToken, ...] = ()  # the tokens of a request that was answered 401
+    effect: SettledEffect | None = None  # what becomes of the effect of a request that is made once
 
     @property
     def keeps_place(self) -> bool:

@@ -44,6 +44,7 @@ class Retried:
     not_urls: int = 0  # the text is not a URL that Weir fetches
     robots_files: int = 0  # Weir asks for these by itself when a fetch needs them
     access_tokens: int = 0  # the same
+    made_once: int = 0  # their effects decide: `manage.py effects resolve`
     already_unfinished: int = 0  # another fetch with the same dedupe key has not ended
 
     def __add__(self, other: "Retried") -> "Retried":
@@ -52,12 +53,14 @@ class Retried:
             not_urls=self.not_urls + other.not_urls,
             robots_files=self.robots_files + other.robots_files,
             access_tokens=self.access_tokens + other.access_tokens,
+            made_once=self.made_once + other.made_once,
             already_unfinished=self.already_unfinished + other.already_unfinished,
         )
 
     @property
     def tried(self) -> int:
-        return self.queued + self.not_urls + self.robots_files + self.access_tokens + self.already_unfinished
+        own = self.robots_files + self.access_tokens
+        return self.queued + self.not_urls + own + self.made_once + self.already_unfinished
 
     def sentences(self) -> Iterator[str]:
         yield f"{self.queued:,} fetch{pluralize(self.queued, 'es')} queued again."
@@ -68,6 +71,9 @@ class Retried:
         if self.access_tokens:
             said = "access tokens, for which Weir asks again when a fetch needs them"
             yield f"{_stay_failed(self.access_tokens)}: {said}."
+        if self.made_once:
+            said = "requests that are made once, which `manage.py effects resolve` has done again"
+            yield f"{_stay_failed(self.made_once)}: {said}."
         if self.already_unfinished:
             yield f"{_stay_failed(self.already_unfinished)}: the URL has an unfinished fetch already (dedupe)."
 
@@ -86,8 +92,8 @@ def retry_failed(
     """Queue failed fetches again; the oldest `limit` of them, or all. Fetches that have not failed are left alone.
 
     What Weir itself asked for, a robots.txt or an access token, is left alone, too: it is asked for again when a fetch
-    needs it. Each fetch is queued once, even if it fails again meanwhile. Commits in batches; raises
-    TransactionManagementError inside a transaction.
+    needs it. So are requests that are made once (`resolve_effect`). Each fetch is queued once, even if it fails again
+    meanwhile. Commits in batches; raises TransactionManagementError inside a transaction.
 
     `note` is called in the transaction of each batch, with how many it has queued. Raises MoreFetchesThanExpected if
     there are more than `expected`.
@@ -100,9 +106,10 @@ def retry_failed(
             not_urls=Count("pk", filter=Q(site=None)),
             robots_files=Count("pk", filter=Q(is_robots=True)),
             access_tokens=Count("pk", filter=~Q(token_client="")),
+            made_once=Count("pk", filter=Q(effect__isnull=False, site__isnull=False)),
         )
     )
-    again = failed.filter(ASKED_FOR).exclude(site=None)
+    again = failed.filter(ASKED_FOR, effect=None).exclude(site=None)
     most = limit if expected is None else min(expected + 1, expected + 1 if limit is None else limit)
     ids = list(again.order_by("pk").values_list("pk", flat=True)[:most])
     if expected is not None and len(ids) > expected:

@@ -84,9 +84,10 @@ def _insert(
         "shares": [one.share for one in wanted],
         "references": [one.reference for one in wanted],
         "not_before": not_before,
+        "needs_key": request.needs_key,
+        "effect_id": None,
         **common,
         "request_headers": common["request_headers"] and json.dumps(common["request_headers"]),
-        "needs_key": request.needs_key,
     }
     if not request.body:
         return zip(wanted, ENQUEUE(**parameters), strict=True)

@@ -74,6 +74,7 @@ class ClaimedFetch(NamedTuple):
     token_key: UUID | None
     endpoint_id: int | None
     site_network: dict[str, str] | None
+    effect_id: int | None  # no successor has one: each is a GET (cancel.sql)
 
 
 class Successor(NamedTuple):
@@ -158,6 +159,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 refusing=None if row.refusing is None else tuple(row.refusing),
                 is_silent=row.is_silent,
                 site_network=row.site_network,
+                effect_id=row.effect_id,
                 **_of_fetch(row),
             )
         )

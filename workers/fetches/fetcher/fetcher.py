@@ -1,8 +1,8 @@
 """The fetcher: one in each process that fetches, with an event loop, three threads beside it, and room for fetches.
 
 The way of one message:
-1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
-   holds back those that robots.txt does not allow (robots/gate.py).
+1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py), but not
+   those that robots.txt does not allow (robots/gate.py).
 2. The loop requests each fetch in its slot (http/session.py). If an answer refuses more requests, or says that a quota
    is used up (refusals/asked.py), or if a site cannot be reached, all jobs that wait for slots of the same site end: in
    this fetcher immediately, in other fetchers through a recall.
@@ -44,6 +44,7 @@ from weir.workers.fetches.fetcher.request_bodies import RequestBodies
 from weir.workers.fetches.fetcher.results.writer import Writer
 from weir.workers.fetches.fetcher.successors import PassedOn
 from weir.workers.fetches.jobs import Event, Failure, HeldBytes, Job, Snoozed
+from weir.workers.fetches.once import gate as once_gate
 from weir.workers.fetches.robots import gate as robots_gate
 from weir.workers.fetches.robots.files import RobotsFiles
 from weir.workers.fetches.robots.user_agent import has_contact
@@ -63,9 +64,7 @@ class Fetcher:
 
     def __init__(self) -> None:
         sys.setswitchinterval(0.0005)  # other threads of the process delay the loop by half a millisecond at most
-        # The garbage collector stops the loop. A fetch leaves no cycles, so the collector may run seldom: with Python's
-        # usual threshold of 700 it took a third of the time, in pauses longer than a slot can wait.
-        gc.collect()
+        gc.collect()  # it stops the loop, at Python's threshold for a third of the time; a fetch leaves no cycles
         gc.freeze()
         gc.set_threshold(50_000, 10, 100)
         descriptors.raise_limit()
@@ -121,11 +120,12 @@ class Fetcher:
             return self._admit(jobs)
 
     def _admit(self, jobs: list[Job]) -> tuple[list[Job], list[Event]]:
-        """Return the jobs that may be requested, with their tokens and bodies, and the events of the others."""
+        """Return the jobs that may be requested, with what they need, and the events of the others."""
         allowed, turned_away = robots_gate.admit(jobs, self._robots_files)
         with_tokens, without = access_tokens_gate.admit(allowed)
-        admitted, waiting = self._bodies.admit(with_tokens)
-        return admitted, [*turned_away, *without, *waiting]
+        with_effects, ended = once_gate.admit(with_tokens)
+        admitted, waiting = self._bodies.admit(with_effects)
+        return admitted, [*turned_away, *without, *ended, *waiting]
 
     def stop_starting(self) -> None:
         """Give back the fetches whose requests have not been written. For a signal handler: returns immediately."""

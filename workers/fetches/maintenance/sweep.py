@@ -5,8 +5,9 @@
 3. Fetches whose host belongs to another site now are moved there (strays.py), and so are those whose site was deleted
    (deleted_sites.py).
 4. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
-5. Calls of `on_done` that were not made, or whose task a worker did not know, are repeated (on_done/calls.py).
-6. The numbers of batches are folded, and batches of which nothing is left call their tasks (batches/counting.py).
+5. Fetches that wait for what became of their effects end when that is known (once/following.py).
+6. Calls of `on_done` that were not made, or whose task a worker did not know, are repeated (on_done/calls.py).
+7. The numbers of batches are folded, and batches of which nothing is left call their tasks (batches/counting.py).
 """
 
 from random import random
@@ -24,6 +25,7 @@ from weir.workers.fetches.jobs import FetchOutcome
 from weir.workers.fetches.maintenance import deleted_sites
 from weir.workers.fetches.models import FetchState
 from weir.workers.fetches.on_done.calls import call_overdue, renew
+from weir.workers.fetches.once import following
 from weir.workers.processes import status
 from weir.workers.publish import publish
 
@@ -58,7 +60,7 @@ LOST = Statement("lost", row=LostFetch, commits=True)
 
 
 def sweep() -> int:
-    """Do the six steps of the module's head; returns the number of fetches whose lease ran out.
+    """Do the seven steps of the module's head; returns the number of fetches whose lease ran out.
 
     Safe to run twice or together: the first sweep that stores a fetch takes it back. A fetcher that held it, and wakes
     up late, cannot store it any more, because the fetch has another slot or none.
@@ -74,6 +76,7 @@ def sweep() -> int:
     deleted_sites.follow_late()
     if backlog.find_overlooked():
         publish(task_names.DISPATCH)
+    following.end_awaiting()
     renew()
     call_overdue()
     counting.settle()

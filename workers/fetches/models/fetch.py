@@ -10,6 +10,8 @@ from weir.conf.texts.references import LONGEST_REFERENCE
 from weir.conf.texts.share_weights import LONGEST_SHARE
 from weir.ratelimit.models import Site
 from weir.workers import task_names
+from weir.workers.effects.models import Effect
+from weir.workers.effects.names import HANDED_OVER
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
 from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
 from weir.workers.fetches.models.contents import HasBodies
@@ -20,6 +22,8 @@ URL_KEY = 100  # characters of a URL that weir_fetch_by_url indexes
 HIGHEST_PRIORITY = 32_767  # of what Weir itself asks for, which goes before all that users ask for
 NO_HEADERS = Value([], models.JSONField())
 WEBHOOK = Q(endpoint_id__isnull=False)  # of an endpoint's webhooks in each state: how many, and the last ends
+# Its request may have happened, and is not made again before that is known.
+AWAITS_EFFECT = Q(effect__isnull=False, state=FetchState.QUEUED, not_before__gte=HANDED_OVER)
 KEPT = Q(on_done_again_at__isnull=False)  # the call of `on_done` is kept, as a worker did not know the task
 
 
@@ -142,6 +146,10 @@ class Fetch(HasBodies, Traced):
         help_text="whose it is: the shares of a site take turns; NULL, and where the site has shares empty: nobody's",
     )
     endpoint_id = models.BigIntegerField(null=True, help_text="to which it is a webhook; the endpoint may be gone")
+    # Its request is made once: its attempts are those of this effect. No constraint, as above; no effect is deleted.
+    effect = models.ForeignKey(
+        Effect, models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="fetches"
+    )
 
     objects: ClassVar = FetchQuerySet.as_manager()
 
@@ -282,6 +290,10 @@ class Fetch(HasBodies, Traced):
             models.Index(
                 fields=["endpoint_id", "state", "finished_at"], condition=WEBHOOK, name="weir_fetch_of_endpoint"
             ),
+            # A mailer hands the effect over.
+            models.Index(fields=["effect"], condition=Q(effect__isnull=False), name="weir_fetch_of_effect"),
+            # Sweep: fetches that wait for what becomes of their effects.
+            models.Index(fields=["id"], condition=AWAITS_EFFECT, name="weir_fetch_awaits_effect"),
         ]
 
     def __str__(self) -> str:

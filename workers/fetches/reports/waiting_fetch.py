@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from weir.ratelimit import round_trips
 from weir.ratelimit.models import PAUSED_FOREVER
+from weir.workers.effects.names import HANDED_OVER
 from weir.workers.fetches.dispatch import horizon
 from weir.workers.fetches.reports.forecast import FoundRun, start_in
 from weir.workers.fetches.reports.simulation import ReservedRun, SiteTiming
@@ -66,11 +67,22 @@ class WaitingFetch(NamedTuple):
     robots_fetch: int | None
     robots_fetch_state: str | None
     endpoint_id: int | None
+    effect_id: int | None  # its request is made once
     share: str | None
     other_shares: int  # of the site, with which its share takes turns
     ahead: int
     at_once: int
     held_runs: list[FoundRun]
+
+    @property
+    def awaits_effect(self) -> bool:
+        """Return whether its request may have been made, and the probe of its effect is asked."""
+        return self.effect_id is not None and self.not_before >= HANDED_OVER
+
+    @property
+    def effect_command(self) -> str:
+        """Return the command that shows the effect of a fetch whose request is made once; "" for other fetches."""
+        return f"manage.py effects show {self.effect_id}" if self.effect_id else ""
 
 
 def starts_in_s(row: WaitingFetch, from_s: float) -> float:

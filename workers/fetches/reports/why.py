@@ -1,8 +1,5 @@
 """Why a fetch waits: everything that is in its way now, the most important first.
 
-    from weir.workers.fetches.reports.why import why
-    why(17).blockers[0].text
-
 1. One query reads the fetch and everything that can keep it waiting (sql/why.sql); another query reads the processes.
 2. The broker is asked how many messages wait for fetchers.
 3. The rest is decided from these answers. If nothing is in the way, the fetch waits for its turn, at the rate of its
@@ -112,7 +109,8 @@ def _weight(blocker: FetchBlocker) -> tuple[int, float]:
 def _ended(row: WaitingFetch) -> FetchBlocker:
     with_status = f" with status {row.status_code}" if row.status_code else ""
     error = f": {row.error}" if row.error else ""
-    retry = f"manage.py fetches retry {row.id}" if row.state == FetchState.FAILED else ""
+    again = row.effect_command or f"manage.py fetches retry {row.id}"
+    retry = again if row.state == FetchState.FAILED else ""
     return FetchBlocker(kind="ended", text=f"It has ended: {row.state}{with_status}{error}.", remedy=retry)
 
 
@@ -246,6 +244,8 @@ def _not_due(row: WaitingFetch) -> Iterator[FetchBlocker]:
     if webhooks.is_held(row.endpoint_id, row.not_before):
         text, remedy = f"Its endpoint {row.endpoint_id} is paused.", f"manage.py webhooks resume {row.endpoint_id}"
         yield FetchBlocker(kind="endpoint paused", text=text, remedy=remedy)
+    elif row.awaits_effect:
+        yield FetchBlocker(kind="effect", text=f"Its effect is asked about: {row.error}.", remedy=row.effect_command)
     elif row.not_before > row.now and not row.keeps_place and not _is_due_with_robots(row):
         said = ": ".join(filter(None, ("It is not due yet", _last_attempt(row) or row.error.rstrip("."))))
         yield FetchBlocker(kind="not due", text=f"{said}.", until=row.not_before)

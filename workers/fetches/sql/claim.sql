@@ -35,6 +35,7 @@ WITH found AS MATERIALIZED (
     WHERE id = ANY(ARRAY(SELECT id FROM found))
         AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
         AND (SELECT set_config('weir.sends_methods', 'on', true)) = 'on'  -- weir_fetches_keep_away lets `moved` pass
+        AND (SELECT set_config('weir.begins_effects', 'on', true)) = 'on'  -- and so does weir_fetches_keep_once_away
     ORDER BY id
     FOR NO KEY UPDATE
 ), named AS MATERIALIZED (
@@ -118,7 +119,8 @@ WITH found AS MATERIALIZED (
         job.has_left_origin, job.headers_key, job.method, job.redirects > 0 AND job.has_become_get AS has_become_get,
         job.idempotency_key, job.max_redirects, job.started_at IS NOT NULL OR job.losses > 0 AS was_sent,
         job.status_code IS NOT DISTINCT FROM 401 AS was_unauthorized, job.token_client,
-        CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key, job.endpoint_id, decided.site_network
+        CASE WHEN job.token_client <> '' THEN job.dedupe_key END AS token_key, job.endpoint_id, decided.site_network,
+        job.effect_id
 )
 SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
@@ -127,7 +129,7 @@ SELECT
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
     correlation_id, traceparent, first_url, losses, site_headers, site_query, request_headers, has_left_origin,
     method, has_become_get, idempotency_key, max_redirects, was_sent, was_unauthorized, token_client, token_key, endpoint_id,
-    site_network
+    site_network, effect_id
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

@@ -18,7 +18,7 @@ WITH wanted AS MATERIALIZED (
     INSERT INTO weir_fetches_fetch (
         id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
         dedupe_key, correlation_id, traceparent, request_headers, method, max_redirects, idempotency_key,
-        batch_id, share, reference
+        batch_id, share, reference, effect_id
     )
     SELECT
         id, url, hop_url, site_id,
@@ -28,7 +28,7 @@ WITH wanted AS MATERIALIZED (
         due, %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
         dedupe_key, %(correlation_id)s, %(traceparent)s, %(request_headers)s::jsonb, %(method)s, %(max_redirects)s,
         CASE WHEN %(needs_key)s::bool THEN gen_random_uuid() END,
-        %(batch_id)s::bigint, share, reference
+        %(batch_id)s::bigint, share, reference, %(effect_id)s::bigint
     FROM wanted
     ORDER BY dedupe_key, place
     ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING

@@ -23,7 +23,7 @@ SELECT
         AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
     file.state AS robots_state, file.error AS robots_error, file.expires_at AS robots_expires_at,
     asked.id AS robots_fetch, asked.state AS robots_fetch_state,
-    job.endpoint_id, job.share, coalesce(in_turn.shares, 0) AS other_shares,
+    job.endpoint_id, job.effect_id, job.share, coalesce(in_turn.shares, 0) AS other_shares,
     coalesce(in_turn.fetches, higher.due + equal.due, 0) AS ahead,
     coalesce(run.at_once, 0)::int AS at_once, coalesce(run.runs, '[]') AS held_runs
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock

@@ -2,7 +2,8 @@
 
 1. It checks the address to which the connection really leads, and records how long the connection took to open.
 2. It waits for the slot, and until its run, the memory and the room for unanswered requests let it start. DNS, TCP, TLS
-   and the bytes of the request are done before, but for its signature, if it is to be signed.
+   and the bytes of the request are done before, but for its signature, if it is to be signed. If the request is made
+   once, another thread commits, just before the slot, that it begins (fetcher/begins.py).
 3. It looks at the connection, and then at the clock and the run once more.
 4. It writes the request, with one system call.
 5. It reads the clock and records the start, so the recorded start is never earlier than the real one.
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from weir.conf import settings
 from weir.ratelimit import clock
 from weir.workers.fetches.addresses import Allowed
+from weir.workers.fetches.fetcher.begins import Begins
 from weir.workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
 from weir.workers.fetches.fetcher.http.heads import Request
 from weir.workers.fetches.fetcher.http.masking import Headers, Secrets, masked, masked_text
@@ -53,6 +55,7 @@ class AttemptContext:
     reachability: Reachability = field(default_factory=Reachability)
     memory: Memory = field(default_factory=Memory)
     disk: Disk = field(default_factory=Disk)
+    begins: Begins = field(default_factory=Begins)
 
 
 class Attempt:
@@ -101,15 +104,20 @@ class Attempt:
     async def write_in_turn(self, connection: HttpConnection, request: Request, reader: AnswerReader) -> None:
         """Write the request as soon as it may be written; `reader` then reads its answer.
 
-        Raises RunOver if that time can no longer come, ConnectionClosedEarly if the connection is closed before, and
-        ConnectionTooSlow if the connection was opened too late through the site's fault. It is the site's fault if the
-        site was known to be slow, so that the attempt began early, and if the loop is not busy.
+        Raises RunOver if that time can no longer come, ConnectionClosedEarly if the connection is closed before,
+        NotBegun if the effect of the request may not begin, and ConnectionTooSlow if the connection was opened too late
+        through the site's fault. It is the site's fault if the site was known to be slow, so that the attempt began
+        early, and if the loop is not busy.
         """
         run, start_at = self.job.run, self.job.start_at
         has_waited = False
         while not run.is_over(now := clock.now()):
-            wait_s = run.ready_at(start_at) - now
-            if wait_s <= 0 and run.may_start(now) and self._has_room():
+            ahead_s = self._begins_ahead_s()
+            wait_s = run.ready_at(start_at) - ahead_s - now
+            if wait_s <= 0 and ahead_s and run.may_start(now) and self._has_room():
+                await self._shared.begins.begin(self.job, self._held.miss)
+                continue
+            if wait_s <= 0 and not ahead_s and run.may_start(now) and self._has_room():
                 prepared = connection.prepare(request.ready())
                 if run.may_start(clock.now()):
                     connection.send(prepared, reader, self)
@@ -125,6 +133,11 @@ class Attempt:
         if has_waited or self._opened_s < OPEN_AHEAD or not self._site_is_slow or await _loop_is_busy():
             raise RunOver
         raise ConnectionTooSlow(f"the connection took {self._opened_s:.1f} s to open, longer than its slot could wait")
+
+    def _begins_ahead_s(self) -> float:
+        """Return how long before its slot the effect of the request begins; 0 if it has none, or has begun."""
+        held = self.job.effect
+        return self._shared.begins.ahead_s() if held is not None and not held.has_begun else 0.0
 
     def _note_start(self, now: float) -> None:
         """Record the time `now`, at which the request has been written: no start is recorded too early.

@@ -12,12 +12,14 @@ On the loop's thread only; nothing here blocks or computes.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from weir.conf import settings
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
 from weir.ratelimit.pacing import NEVER
+from weir.workers.effects.performing.held import NotBegun
 from weir.workers.fetches.addresses import Allowed
 from weir.workers.fetches.fetcher.http import descriptors, heads
 from weir.workers.fetches.fetcher.http.attempt import Attempt, AttemptContext, RunOver
@@ -45,8 +47,7 @@ log = get_logger(__name__)
 
 PAUSE_S = 1.0  # seconds for which the fetcher takes no new messages after a fault of its own host
 SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault
-# Seconds for which a fetch is given back without counting an attempt while no site can be reached, or other answers
-# hold all memory. This may never change, so there is a limit.
+# Seconds for which a fetch is spared attempts while no site can be reached, or other answers hold all memory.
 OUTAGE_S = 3_600.0
 CLOSED_EARLY = "the site closes connections, or speaks, before a request can be sent"
 NO_ANSWER = "the site closed the connection without an answer"
@@ -80,17 +81,16 @@ class Session:
         self._paused_until = NEVER
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
-        # By fetch: how often its connection was closed as the request came, and since when our fault has kept the fetch
-        # from its site. An answer, or the last attempt, removes an entry. Another fetcher may make that attempt, so the
-        # oldest entries are forgotten.
+        # By fetch: how often its connection was closed, and since when our faults keep it; the oldest are forgotten.
         self._closed_on: Remembered[int, int] = Remembered(MOST_REMEMBERED)
         self._outages: Remembered[int, float] = Remembered(MOST_REMEMBERED)
         self._pool = Pool(asyncio.get_running_loop())
         self._connector = Connector(allowed, _resolver(allowed, self._shared.reachability))
 
     def close(self) -> None:
-        """Close the connections that wait in the pool, and begin no more look-ups."""
+        """Close the connections that wait in the pool, and begin no more look-ups, and no effects."""
         self._pool.close()
+        self._shared.begins.close()
         self._shared.disk.close()
         self._connector.close()
 
@@ -143,7 +143,7 @@ class Session:
                 said = f": {early}" if str(early) else said
             except UnsendableRequest as error:
                 return attempt.as_failure(str(error), permanent=error.is_permanent)
-            except (NotLookedUp, RunOver) as error:
+            except (NotBegun, NotLookedUp, RunOver) as error:
                 if isinstance(error, NotLookedUp):
                     self._say("hosts_not_looked_up", str(error))
                 return Snoozed(job=job)
@@ -177,7 +177,8 @@ class Session:
             self._pool.give_back(attempt.pool_key, connection)
 
     def _kept(self, attempt: Attempt) -> HttpConnection | None:
-        if self._closed_on.get(attempt.job.fetch_id, 0) >= CLOSINGS:
+        """Return a kept connection. The site may be closing it, so a request that is made once gets a new one."""
+        if attempt.job.effect is not None or self._closed_on.get(attempt.job.fetch_id, 0) >= CLOSINGS:
             return None
         return self._pool.take(attempt.pool_key, max(0.0, attempt.job.start_at - clock.now()))
 
@@ -206,16 +207,17 @@ class Session:
 
     async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
         """Return the event of an answer whose body is not whole; if that is our fault, as if no answer had come."""
-        if isinstance(error, BodyNotSpilled):  # no other fetch is concerned
+        if isinstance(error, BodyNotSpilled) and attempt.job.effect is None:
             return attempt.as_failure(str(error))
         if isinstance(error, AnswerTooLarge):
             return attempt.as_answer(reader, Flaw.TOO_LARGE, str(error))
         event = await self._failure(attempt, error)
-        return attempt.as_answer(reader, Flaw.CUT, event.error) if isinstance(event, Failure) else event
+        said = event.error if isinstance(event, Failure) else str(error)
+        return attempt.as_answer(reader, Flaw.CUT, said) if isinstance(event, Failure) or attempt.job.effect else event
 
     def _refused_by_proxy(self, attempt: Attempt) -> Event:
         """Return the event of an attempt that a proxy answers with 407, which it would answer to all of the site."""
-        failure = attempt.as_failure(refusal_of_proxy(network_of(attempt.job)))
+        failure = replace(attempt.as_failure(refusal_of_proxy(network_of(attempt.job))), is_refused=True)
         self._unreachable(attempt.job, failure.error)
         return failure
 

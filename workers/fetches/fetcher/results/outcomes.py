@@ -20,6 +20,7 @@ from weir.workers.fetches.fetcher.results.redirects import REDIRECTS, locations_
 from weir.workers.fetches.jobs import Answer, Disallowed, Event, Failure, FetchOutcome, Flaw, Job, Snoozed
 from weir.workers.fetches.methods import SAFE
 from weir.workers.fetches.models import FetchState
+from weir.workers.fetches.once.settling import NOT_ACTED_ON
 
 NOT_MODIFIED = 304
 CONFLICT = 409  # also the answer to an Idempotency-Key whose first request still goes on
@@ -77,7 +78,7 @@ def judge(
         return redirected(outcome, job, locations, allowed, wait_s=redirect_wait_s(event.headers, longest_wait_s))
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
-    keep = keep and not job.is_robots
+    keep = (keep or job.effect is not None) and not job.is_robots
     found = found or content_of(event, max_body, keep=keep, budget_s=budget_s, stored_from=stored_from)
     return _with_content(found, outcome, event, chance, keep=keep)
 
@@ -159,7 +160,7 @@ def _with_content(
     content: Decoded, outcome: FetchOutcome, answer: Answer, chance: float, *, keep: bool
 ) -> FetchOutcome:
     """Return the outcome with its content. A flaw changes how the fetch ends only if the body is what was asked for."""
-    if answer.status_code not in WANTED or content.flaw in ALL_THERE:
+    if answer.status_code not in WANTED or content.flaw in ALL_THERE or answer.job.effect is not None:
         # If it is not well, no validators are kept: the next fetch asks for the whole body.
         is_well = content.flaw is Flaw.NONE and answer.job.method == "GET"
         return replace(
@@ -202,7 +203,7 @@ def _not_requested(outcome: FetchOutcome, event: Snoozed | Disallowed) -> FetchO
         outcome,
         slot_used=event.slot_used,
         lateness_ms=event.lateness_ms,
-        delay_s=event.delay_s,
+        delay_s=event.delay_s or event.not_before_s,
         waits_for_robots=event.delay_s > 0 and not for_token,
         awaited_token=event.awaited_token,
         error=event.reason,
@@ -217,11 +218,14 @@ def _refuses(answer: Answer) -> bool:
 def _why_again(answer: Answer, *, refuses: bool) -> str:
     """Return why the answer may be different later: it is a 5xx, or a refusal (429 and more); otherwise empty.
 
-    So may a 409, if the site may have got the request before; but the last one is the answer.
+    If the request is made once, the answer must say that nobody has acted on it. A 409 may be different later, too, if
+    the site may have got the request before; but the last one is the answer.
     refusals/asked.py says what is a refusal. The time for which the site wants to be left alone does not become the
     delay of this fetch.
     """
     said, job = f"the site answered {answer.status_code}", answer.job
+    if job.effect is not None:
+        return said if answer.status_code in NOT_ACTED_ON else ""
     if answer.status_code == CONFLICT and job.was_sent and job.method not in SAFE and not job.is_last:
         return f"{said}: the request may still go on that it got before"
     if answer.status_code < SERVER_ERROR:

@@ -2,7 +2,8 @@
 
 1. The sites of redirects' targets are found or created (ratelimit/sites.py).
 2. What concerns access tokens is stored (access_tokens/tokens.py).
-3. One statement stores all outcomes, each only if the fetch still has the slot (sql/store.sql).
+3. One statement stores all outcomes, each only if the fetch still has the slot (sql/store.sql). The outcomes of the
+   effects of requests that are made once are stored with them.
 4. The consequences follow after the commit: robots.txt files are stored (robots/answers.py), the backlog flags of
    sites with fetches that are queued again are activated (backlog.py), `on_done` is called (on_done/calls.py), and slow
    sites forget slots that were given back (`unreserve`).
@@ -15,13 +16,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from django.db import DataError, Error, IntegrityError, connection
+from django.db import DataError, Error, IntegrityError, connection, transaction
 
 from weir.logs.loggers import get_logger
-from weir.postgres import sessions
-from weir.postgres.statements import Statement
+from weir.postgres import own_commits, sessions
+from weir.postgres.statements import Statement, execute
 from weir.ratelimit.sites import SitesLocked, known_sites, sites_of
 from weir.ratelimit.slots import note_answers, unreserve
+from weir.workers.effects.performing import held
+from weir.workers.effects.performing.held import SettledEffect
 from weir.workers.fetches import backlog
 from weir.workers.fetches.access_tokens import tokens as access_tokens
 from weir.workers.fetches.bodies.keeping import KEEPING_S
@@ -83,7 +86,23 @@ def _stored(outcomes: Sequence[FetchOutcome]) -> tuple[list[StoredFetch], list[F
     outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_host] if outcome.hop_host else None for outcome in outcomes]
-    return STORE(**columns, **columns_of_bodies(outcomes), keeping=KEEPING_S), outcomes
+    parameters = {**columns, **columns_of_bodies(outcomes), "keeping": KEEPING_S}
+    if effects := [(outcome.fetch_id, outcome.effect) for outcome in outcomes if outcome.effect]:
+        return _stored_with_effects(parameters, effects), outcomes
+    return STORE(**parameters), outcomes
+
+
+def _stored_with_effects(
+    parameters: dict[str, object], effects: Sequence[tuple[int, SettledEffect]]
+) -> list[StoredFetch]:
+    """Store the outcomes of the fetches, and of their effects, in one transaction: no kill comes between them."""
+    own_commits.refuse_transaction("store")
+    with transaction.atomic():
+        rows = execute(STORE, parameters)
+        changed = {row.id for row in rows}
+        for fetch_id, settled in sorted(effects, key=lambda each: each[1].effect.pk):
+            held.record(settled, has_turn=fetch_id in changed)
+    return rows
 
 
 def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[FetchOutcome]) -> None:
@@ -223,4 +242,5 @@ def _unstorable(outcome: FetchOutcome, error: Exception) -> FetchOutcome:
         attempted=outcome.attempted,
         slot_used=outcome.slot_used,
         correlation_id=outcome.correlation_id,
+        effect=outcome.effect,
     )

@@ -45,6 +45,8 @@ from weir.workers.fetches.fetcher.results.outcomes import judge, unjudged, unrea
 from weir.workers.fetches.fetcher.results.store import store_surely, take_in_hand
 from weir.workers.fetches.fetcher.results.token_outcomes import settled
 from weir.workers.fetches.jobs import STORING, Answer, Event, FetchOutcome, HeldBytes, Snoozed, longest_answer_s
+from weir.workers.fetches.models import FetchState
+from weir.workers.fetches.once import settling as once
 
 log = get_logger(__name__)
 
@@ -72,6 +74,7 @@ class _Together:
     size: int = 0
 
     def add(self, event: Event, outcome: FetchOutcome) -> None:
+        outcome = once.settled(outcome, event)
         self.outcomes.append(outcome)
         self.size += _size(outcome) * (ROBOTS_WEIGHT if event.job.is_robots else 1)
         if isinstance(event, Answer):
@@ -248,6 +251,14 @@ class Writer:
 
 
 def _given_back(answer: Answer) -> FetchOutcome:
+    if answer.job.effect is not None:  # its request is not made again, so its status is what is known
+        return FetchOutcome(
+            fetch_id=answer.job.fetch_id,
+            slot_id=answer.job.slot_id,
+            state=FetchState.QUEUED,
+            error="the fetcher stopped before the answer was read",
+            correlation_id=answer.job.correlation_id,
+        )
     return outcome_of(Snoozed(job=answer.job, slot_used=True), None)
 
 
@@ -275,7 +286,7 @@ def outcome_of(event: Event, budget_s: float | None = None, *, found: Decoded | 
             stored_from=stored_from(event),
             found=found,
         )
-        return settled(outcome, event, settings.WEIR_RETRY_AFTER_MAX)
+        return once.settled(settled(outcome, event, settings.WEIR_RETRY_AFTER_MAX), event)
     except (ForStorage, OverBudget):
         raise
     except Exception as error:
