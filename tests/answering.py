@@ -13,7 +13,7 @@ Server = TypeVar("Server", bound=BaseServer)
 def answering(server: Server) -> Iterator[Server]:
     """Let the server answer in a thread of its own; close it afterwards."""
     with server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=[0.02])  # seconds until it sees that it is to end
         thread.start()
         try:
             yield server

@@ -1,14 +1,18 @@
 """A small HTTP server for fake APIs: it notes when the kernel received each request."""
 
 import socket
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from demo.fakes.site_log import Arrival
 from demo.fakes.site_server import SO_TIMESTAMPNS, TIMESPEC, kernel_time_ns
 from tests.answering import answering
+
+CUT: Final = b"\0cut"  # after a part of an answer: the connection is closed
+RESET: Final = b"reset"  # in place of an answer: the connection is reset
 
 
 class Request(NamedTuple):
@@ -42,7 +46,13 @@ def serving(address: str, answer: Callable[[Request], bytes], arrivals: Noted, p
             with suppress(OSError):
                 place = 1
                 while answered := self._one(place):
-                    self.request.sendall(answered)
+                    if answered == RESET:
+                        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        self.request.close()
+                        return
+                    self.request.sendall(answered.removesuffix(CUT))
+                    if answered.endswith(CUT):
+                        return
                     place += 1
 
         def _one(self, place: int) -> bytes:

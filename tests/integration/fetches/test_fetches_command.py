@@ -99,7 +99,7 @@ def test_what_stays_failed_is_told_with_its_reason() -> None:
         "1 stays failed: the URL has an unfinished fetch already (dedupe).",
     ]
     told = json.loads(fetches("retry", "--all", "--json"))
-    none = {"queued": 0, "robots_files": 0, "access_tokens": 0, "not_failed": []}
+    none = {"queued": 0, "robots_files": 0, "access_tokens": 0, "made_once": 0, "not_failed": []}
     assert told == {**none, "not_urls": 2, "already_unfinished": 1}
 
 

@@ -210,7 +210,7 @@ def test_a_list_alone(apps: str, host: Host, site: Sites, mail: MailServer) -> N
     write(host, apps, jobs, SETTINGS.format(mail=mail, site=site.url(0, "/feed.xml")))
     rows, lines = json.loads(host.python(SET_UP).splitlines()[-1])
     assert rows[f"weir.{task}"] == queue
-    assert ("weir.mail" in rows.values()) == (apps in {"APPS_MAIL", "APPS_EFFECTS"} or not apps.startswith("APPS_"))
+    assert ("weir.mail" in rows.values()) == (apps not in {"APPS_THROTTLE", "APPS_NOTIFICATIONS"})
     received = mail.received()
     commands = [line.partition(": ")[2] for line in lines] + [OWN_WORKER] * any(job.tasks for job in jobs)
     logs = [host.start(command) for command in commands]
