@@ -13,9 +13,9 @@ from django.db import close_old_connections, connection
 from tests.acceptance.effects import order_api, order_kinds  # noqa: F401  registering is the purpose
 from weir.ratelimit.pacing import CONFIRMED_FOR_S
 from weir.workers.effects.performing import held, runner
-from weir.workers.effects.performing.crew import CREW
 from weir.workers.effects.performing.held import HeldEffect
 from weir.workers.effects.performing.leases import LEDGER
+from weir.workers.effects.performing.threads import THREADS
 from weir.workers.fetches import backlog, jobs
 from weir.workers.fetches.dispatch import DISPATCH, batches
 from weir.workers.fetches.fetcher.fetcher import Fetcher
@@ -71,7 +71,7 @@ def keep_mailing(stop: Path, die_at: str = "") -> None:
         runner.take_up()
         close_old_connections()
         time.sleep(REST_S)
-    CREW.close()
+    THREADS.close()
 
 
 def _begin() -> None:

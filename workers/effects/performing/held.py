@@ -62,8 +62,8 @@ class HeldEffect:
         turn: no other thread renews it.
         """
         try:
-            asks_for, is_probed = LEDGER.asks_for(self.kind), self.kind.probe is not None
-            LEDGER.begin(self.effect, asks_for, is_probed=is_probed, lease=self._lease)
+            asked_for, is_probed = LEDGER.asked_for_kind(self.kind), self.kind.probe is not None
+            LEDGER.begin(self.effect, asked_for, is_probed=is_probed, lease=self._lease)
         except ClaimLost as error:
             raise NotBegun from error
 

@@ -28,9 +28,9 @@ from weir.workers.fetches.enqueue import share_at, tell_workers
 from weir.workers.fetches.enqueue.given import Form, given_request
 from weir.workers.fetches.enqueue.inserting import WantedFetch, queue_all
 from weir.workers.fetches.methods import METHODS, SAFE
-from weir.workers.fetches.on_done.names import name_of
 from weir.workers.fetches.once.kinds import REQUEST, is_request
 from weir.workers.fetches.targets import parse_target
+from weir.workers.on_done.names import name_of
 from weir.workers.tracing import correlation, spans
 
 if TYPE_CHECKING:

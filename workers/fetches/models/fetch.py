@@ -146,7 +146,8 @@ class Fetch(HasBodies, Traced):
         help_text="whose it is: the shares of a site take turns; NULL, and where the site has shares empty: nobody's",
     )
     endpoint_id = models.BigIntegerField(null=True, help_text="to which it is a webhook; the endpoint may be gone")
-    # Its request is made once: its attempts are those of this effect. No constraint, as above; no effect is deleted.
+    # Its request is made once: its attempts are those of this effect. No constraint, as above, and the effect may be
+    # deleted first.
     effect = models.ForeignKey(
         Effect, models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="fetches"
     )
