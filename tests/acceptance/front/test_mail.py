@@ -32,7 +32,7 @@ def test_a_provider_reports_and_a_recipient_unsubscribes(start_fresh: StartWeb, 
     secret = {"WEIR_SECRET_RESEND_WEBHOOK": provider_requests.WHSEC}
     web = start_fresh(DJANGO_SECRET_KEY=settings.SECRET_KEY, **secret)
     email = Email.objects.create(
-        kind="note", key="1", recipient=KIM, state="sent", sent_at=datetime.now(UTC), provider_id=ID, message_id="<1@x>"
+        kind="order.shipped", key="1", recipient=KIM, state="sent", sent_at=datetime.now(UTC), provider_id=ID, message_id="<1@x>"
     )
     request = provider_requests.event("resend", "complained", name=ID, to=KIM, at=datetime.now(UTC))
     headers = {**request.headers, "Content-Type": "application/json"}
@@ -40,9 +40,9 @@ def test_a_provider_reports_and_a_recipient_unsubscribes(start_fresh: StartWeb, 
     assert status(sent(web.url, "/mail/webhooks/resend/", headers, request.body[:100], request.body[100:])) == 200
     email.refresh_from_db()
     assert email.complained_at is not None
-    path = unsubscribing.url("note", KIM).removeprefix("https://shop.example")
+    path = unsubscribing.url("order.shipped", KIM).removeprefix("https://shop.example")
     body = urlencode({"List-Unsubscribe": "One-Click"}).encode()
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert status(sent(web.url, path, form, body[:9], body[9:])) == 200
-    assert Unsubscription.objects.filter(kind="note").count() == 1
+    assert Unsubscription.objects.filter(kind="order.shipped").count() == 1
     assert not re.search(KIM, web.logged())

@@ -112,7 +112,7 @@ def acts() -> Iterator[tuple[str, str, dict[str, str], str]]:
         yield site, f"{site}pause/", {"duration": "1h"}, ">Paused<"
         yield site, f"{site}resume/", {}, ">Running<"
         yield emails, f"{emails}kinds/{KIND}/pause/", {"why": WHY}, ">paused<"
-        yield emails, f"{emails}kinds/{KIND}/resume/", {"why": WHY}, "active <a"
+        yield emails, f"{emails}kinds/{KIND}/resume/", {"why": WHY}, f"{emails}kinds/{KIND}/pause/"
         email = unknown(number)
         yield f"{emails}{email}/", f"{emails}{email}/arrived/", {"why": WHY}, "State: sent"
         [fetch] = request_fetches([f"https://{HOST}/{number}"])
