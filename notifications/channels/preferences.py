@@ -46,7 +46,8 @@ def set_preference(user_id: UserKey, kind: str, channel: str) -> None:
     """Tell the user of this kind by this channel from now on: `page`, `email`, `digest` or `none`.
 
     Works in the caller's transaction. Unread notifications that wait for a digest stay on the page if the channel is
-    not `digest`; those of an e-mail that has begun are told by it. Of two calls at the same time, the later one counts.
+    not `digest`, and so do those that wait for an e-mail of their own if it is `page` or `none`; those of an e-mail that
+    has begun are told by it. Of two calls at the same time, the later one counts.
     Raises UnknownNotificationKind, and ValueError for a bad key or channel.
     """
     kinds.get(kind)
@@ -54,7 +55,7 @@ def set_preference(user_id: UserKey, kind: str, channel: str) -> None:
     with transaction.atomic():
         SET_PREFERENCE(user=user, kind=kind, channel=wanted.value)
         if wanted != Channel.DIGEST:
-            STAY_ON_PAGE(user=user, kind=kind)
+            STAY_ON_PAGE(user=user, kind=kind, digests_only=wanted == Channel.EMAIL)
 
 
 def stop_digests(user_id: UserKey) -> None:
@@ -63,7 +64,7 @@ def stop_digests(user_id: UserKey) -> None:
     with transaction.atomic():
         STOP_DIGESTS(user=user)
         SET_PREFERENCE(user=user, kind=OF_DIGESTS, channel=Channel.PAGE.value)
-        STAY_ON_PAGE(user=user, kind=None)
+        STAY_ON_PAGE(user=user, kind=None, digests_only=True)
 
 
 def forget(user_id: UserKey) -> None:

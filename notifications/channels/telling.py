@@ -99,7 +99,7 @@ def tell(email_id: int, user_id: UserKey, ids: Sequence[int]) -> bool:
     return set(told) == set(ids)
 
 
-def release(email_ids: Collection[int], *, is_over: bool) -> None:
+def release(email_ids: Collection[int], *, is_over: bool, by_digest: bool) -> None:
     """Make unread again what these e-mails have told: they were certainly not accepted.
 
     If they are over, they tell nothing any more, and what they were to tell waits for the user's next digest: for as
@@ -107,6 +107,6 @@ def release(email_ids: Collection[int], *, is_over: bool) -> None:
     """
     with transaction.atomic():
         unread = Counter[UserKey]()
-        for row in RELEASE(emails=list(email_ids), is_over=is_over):
+        for row in RELEASE(emails=list(email_ids), is_over=is_over, by_digest=by_digest):
             unread[row.user_id] += row.unread
         changes.record(unread, using=DEFAULT_DB_ALIAS)

@@ -1,7 +1,7 @@
 -- Make unread again what e-mails have told (no due time) that were certainly not accepted; and, if they are over, let
 -- them tell nothing any more: what was not read waits for another digest as long again as until now, an hour at least.
--- What the user has read in the meantime stays read. Returns, for each user, how many are unread again. Rows are locked
--- in the order of their ids.
+-- What the user has read in the meantime stays read. What an e-mail of its own tells (`by_digest` is false) is due since it
+-- was written. Returns, for each user, how many are unread again. Rows are locked in the order of their ids.
 WITH these AS (
     SELECT id, read_at, digest_due_at IS NULL AND read_at IS NOT NULL AS was_told
     FROM weir_notifications_notification
@@ -20,7 +20,8 @@ WITH these AS (
             WHEN NOT was_told AND row.read_at IS NOT NULL THEN NULL
             WHEN %(is_over)s::boolean
             THEN statement_timestamp() + greatest(statement_timestamp() - row.created_at, '1 hour'::interval)
-            ELSE statement_timestamp()
+            WHEN %(by_digest)s::boolean THEN statement_timestamp()
+            ELSE row.created_at
         END
     FROM these
     WHERE row.id = these.id

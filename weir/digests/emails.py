@@ -64,7 +64,7 @@ class _Drafting:
         return user is not None and telling.tell(email.pk, user, tells)
 
     def release(self, email_ids: Collection[int], *, is_over: bool) -> None:
-        telling.release(email_ids, is_over=is_over)
+        telling.release(email_ids, is_over=is_over, by_digest=self._kind == DIGEST)
 
 
 _DIGESTS = _Drafting(DIGEST, "digest")

@@ -40,7 +40,9 @@ from weir.workers import task_names
 from weir.workers.beat import work
 from weir.workers.mail import suppression
 from weir.workers.mail.models import Email
+from weir.workers.mail.phases import Phase
 from weir.workers.mail.sending import runner
+from weir.workers.mail.transports.base import Refused
 
 pytestmark = MARKS
 __all__ = ["kinds_of_test", "relay"]
@@ -89,6 +91,29 @@ def test_who_chooses_the_page_is_not_told_by_what_was_queued(relay: Relay) -> No
     send()
     the_email("cancelled")
     assert (relay.came, unread()) == ([], {"a", "b"})
+
+
+def later() -> None:
+    raise Refused("452 Later", Phase.AFTER_DOT, is_permanent=False)
+
+
+def test_an_email_of_its_own_outlives_what_is_chosen_about_digests(relay: Relay) -> None:
+    """Who saves `email` again, or wants no more digests, still gets it, also after an attempt that was refused."""
+    tell("fire", kind=ALARM)
+    tell("waits")
+    preferences.set_preference(KIM, ALARM, "email")
+    preferences.set_preference(KIM, NEWS, "email")
+    relay.after.append(later)
+    runner.send_due()
+    the_email("pending")
+    preferences.stop_digests(KIM)
+    preferences.set_preference(KIM, ALARM, "email")
+    send()
+    assert ([email["Subject"] for email in relay.came], unread()) == (["fire"], {"waits"})
+    tell("flood", kind=ALARM)
+    preferences.set_preference(KIM, ALARM, "page")
+    runner.send_due()
+    assert (len(relay.came), unread()) == (1, {"waits", "flood"})
 
 
 def test_who_has_no_address_is_told_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
