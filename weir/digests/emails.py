@@ -4,10 +4,11 @@ Templates `weir/digests/digest_subject.txt`, `digest.txt` and `digest.html` say 
 the other says; a project's own templates of these names take their place. They get `lines`, and `count`, their number.
 """
 
+import re
 from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final, NamedTuple
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from django.utils.text import Truncator
 
@@ -24,6 +25,8 @@ DIGEST: Final = "weir.digest"
 SINGLE: Final = "weir.notification"
 SEPARATOR: Final = " "  # between a kind of notification and a user's key, in a link to unsubscribe
 _LONGEST_TITLE: Final = 150  # characters
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_OF_LINKS: Final = frozenset({"http", "https", ""})  # schemes; without an origin, a path stays one
 
 
 class Line(NamedTuple):
@@ -97,7 +100,23 @@ def _unsubscribe_url(kind: str, address: str, about: str) -> str:
 
 
 def _line(row: Notification) -> Line:
-    """Return what an e-mail says about the notification. A path gets the origin at which users unsubscribe."""
-    title = Truncator(" ".join(row.title.split())).chars(_LONGEST_TITLE)
-    url = urljoin(settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN, row.url) if row.url else ""
-    return Line(title, row.body, url, row.kind, row.created_at)
+    """Return what an e-mail says about the notification: each of its values but the body is one line."""
+    title = Truncator(_one_line(row.title)).chars(_LONGEST_TITLE)
+    return Line(title, row.body, _link(_one_line(row.url)), row.kind, row.created_at)
+
+
+def _link(url: str) -> str:
+    """Return the link. A path gets the origin at which users unsubscribe; what is no link of the web is left out.
+
+    So one notification with a bad link does not keep an e-mail from being written, and with it all others.
+    """
+    try:
+        link = urljoin(settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN, url) if url else ""
+        return link if urlsplit(link).scheme in _OF_LINKS else ""
+    except ValueError:  # such as http://[x
+        return ""
+
+
+def _one_line(text: str) -> str:
+    """Return the text without line breaks and other control characters, which a subject must not have."""
+    return " ".join(_CONTROLS.sub(" ", text).split())

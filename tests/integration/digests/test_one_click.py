@@ -1,5 +1,8 @@
 """Who unsubscribes by one click in an e-mail that tells notifications has set a preference (RFC 8058)."""
 
+from email.message import EmailMessage
+from typing import cast
+
 import pytest
 from django.test import Client
 from pytest_django import Settings
@@ -62,3 +65,22 @@ def test_one_click_ends_digests_or_what_the_email_is_about(relay: Relay, setting
     runner.send_due()
     assert Client().post(link(relay), CLICK).status_code == 200
     assert preferences.preferences(KIM)[ALARM] == Channel.PAGE
+
+
+BAD_LINKS = ["http://[x", "//a]", "javascript:alert(1)", "data:text/html,x"]
+
+
+def test_a_bad_link_or_title_keeps_no_other_notification_from_being_told(relay: Relay, settings: Settings) -> None:
+    """What is no link of the web is left out; a title is one line, as a subject must be."""
+    settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN = ORIGIN
+    for url in BAD_LINKS:
+        inbox.notify(KIM, NEWS, f"{url} is bad", url=url)
+    inbox.notify(KIM, NEWS, "good", url="/1\nTold: 2")
+    send()
+    assert told(relay) == {**{f"{url} is bad": 1 for url in BAD_LINKS}, "good": 1}
+    parts = [cast("EmailMessage", relay.came[0].get_body((part,))).get_content() for part in ("plain", "html")]
+    assert [part.count(f"{ORIGIN}/1 Told: 2") for part in parts] == [1, 1]
+    assert parts[1].count("href=") == 2  # and the link to unsubscribe
+    inbox.notify(KIM, ALARM, "\x01fire\r\nBcc: eve@evil.example\x7f")
+    runner.send_due()
+    assert [(email["Subject"], email["Bcc"]) for email in relay.came[1:]] == [("fire Bcc: eve@evil.example", None)]
