@@ -29,8 +29,16 @@ from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement, bigints
 
-MOST_TOLD: Final = 200  # notifications that one e-mail tells; the next digest tells the others
+MOST_TOLD: Final = 200  # notifications that one e-mail tells; a later digest tells the others
 ROWS_AT_ONCE: Final = 5_000  # due rows that are read to find their users
+
+
+class ToTell(NamedTuple):
+    """An e-mail that is to tell a user's notifications, and how many."""
+
+    user_id: UserKey
+    email_id: int
+    rows: int
 
 
 class Released(NamedTuple):
@@ -43,11 +51,13 @@ class Released(NamedTuple):
 BEGIN_GATHERING = Statement("begin_gathering", returns=bool, commits=False)
 DIGESTS_HAVE_WORK = Statement("digests_have_work", returns=bool, commits=False, prepare=True)
 DRAFTED = Statement("drafted", returns=int, commits=False, prepare=True)
-GATHER = Statement("gather", commits=False)
+GATHER = Statement("gather", returns=UserKey, commits=False)
 GATHER_ROWS = Statement("gather_rows", commits=False)
 LOCK_READ_MARKS = Statement("lock_read_marks", commits=False)
+POSTPONE = Statement("postpone", commits=False)
 RELEASE = Statement("release", row=Released, commits=False)
 TELL = Statement("tell", returns=int, commits=False, prepare=True)
+TO_TELL = Statement("to_tell", row=ToTell, commits=False)
 USERS_DUE = Statement("users_due", returns=UserKey, commits=False)
 STAY_WITHOUT_ADDRESS = Statement("stay_without_address", commits=False)
 
@@ -63,12 +73,21 @@ def users_due(most: int) -> list[UserKey]:
     return USERS_DUE(most=most, rows=ROWS_AT_ONCE)
 
 
-def gather(emails: Mapping[UserKey, int]) -> None:
+def to_tell(users: Collection[UserKey]) -> list[ToTell]:
+    """Return the e-mails that are to tell unread notifications of these users, and have not begun to."""
+    return TO_TELL(users=user_keys.array(users))
+
+
+def gather(emails: Mapping[UserKey, int], *, has_rows: Mapping[int, int]) -> None:
     """Give each user's unread notifications that wait for a digest to the e-mail with this id, MOST_TOLD at most.
 
-    Those that are not due yet are told, too: so the user's next digest comes later.
+    Of these, `has_rows` says how many an e-mail is to tell already. What is not due yet is told, too, and what is due
+    and has no place waits for another hour at least: so the user's next digest comes later.
     """
-    GATHER(users=user_keys.array(emails), emails=bigints(emails.values()), most=MOST_TOLD)
+    most = [max(MOST_TOLD - has_rows.get(email_id, 0), 0) for email_id in emails.values()]
+    full = GATHER(users=user_keys.array(emails), emails=bigints(emails.values()), most=bigints(most))
+    if full:
+        POSTPONE(users=user_keys.array(full))
 
 
 def give(emails: Mapping[int, int]) -> None:

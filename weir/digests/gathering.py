@@ -5,7 +5,7 @@ process may be killed anywhere.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 from django.db import transaction
@@ -16,6 +16,8 @@ from weir.notifications.channels import telling
 from weir.notifications.channels.kinds import EmailedRow
 from weir.notifications.user_keys import UserKey
 from weir.workers.mail import outbox
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import EmailState
 
 USERS_AT_ONCE = 500  # whose digests one transaction queues
 
@@ -47,9 +49,24 @@ def _gather() -> int:
     found = addresses.of(users)
     if without := [user for user in users if user not in found]:
         telling.stay_on_page(without)
-    if found:
-        telling.gather(_queued(DIGEST, found))
+    if not found:
+        return len(users)
+    has_rows = {row.email_id: row.rows for row in telling.to_tell(found)}
+    digests = _pending(found, has_rows)
+    digests |= _queued(DIGEST, {user: address for user, address in found.items() if user not in digests})
+    telling.gather(digests, has_rows=has_rows)
     return len(users)
+
+
+def _pending(users: Collection[UserKey], emails: Collection[int]) -> dict[UserKey, int]:
+    """Return the digests of these users, among these e-mails, that no mailer has claimed; none does until the commit.
+
+    So each tells what is given to it in this transaction. While mailers stand still, a user has one digest, not many.
+    """
+    pending = Email.objects.filter(pk__in=emails, kind=DIGEST, state=EmailState.PENDING, ask_until=None)
+    keys = {str(user): user for user in users}
+    rows = pending.select_for_update(skip_locked=True).order_by("pk").only("context")
+    return {keys[user]: email.pk for email in rows if (user := email.context.get("user", "")) in keys}
 
 
 def _queued(kind: str, found: dict[UserKey, str]) -> dict[UserKey, int]:

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 from pytest_django import Settings
 
 from tests.cases import for_each
@@ -21,6 +22,7 @@ from tests.integration.digests.digested import (
     address,
     due,
     kinds_of_test,
+    lines,
     relay,
     send,
     tell,
@@ -176,6 +178,42 @@ def test_one_digest_tells_so_many_and_the_next_the_others(relay: Relay, monkeypa
     send()
     assert [email["Subject"] for email in relay.came] == ["4 unread notifications", "2 unread notifications"]
     assert told(relay) == dict.fromkeys("abcdef", 1)
+
+
+def test_who_has_very_many_gets_one_digest_of_what_is_due_and_an_hour_later_another(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long one run gathers. What is due comes first, also behind older ones that are not."""
+    monkeypatch.setattr(telling, "MOST_TOLD", 4)
+    for title in "abcdefghij":
+        tell(title)
+    Notification.objects.filter(title__in="efghij").order_by().update(digest_due_at=Now())
+    assert gathering.gather_due(20.0) == 1
+    runner.send_due()
+    assert (told(relay), unread()) == (dict.fromkeys("efgh", 1), set("abcdij"))
+    in_an_hour = Notification.objects.filter(title__in="ij", digest_due_at__gt=Now() + timedelta(minutes=59))
+    assert in_an_hour.count() == 2
+
+
+def test_while_mailers_stand_still_a_user_has_one_digest(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has become due meanwhile is told by the digest that waits; one that a mailer has claimed gets no more."""
+    monkeypatch.setattr(telling, "MOST_TOLD", 4)
+
+    def gather(*titles: str) -> None:
+        for title in titles:
+            tell(title)
+        due()
+        gathering.gather_due(20.0)
+
+    gather("a"), gather("b", "c")
+    the_email("pending")
+    relay.at_begin.append(lambda: gather("d"))
+    runner.send_due()
+    runner.send_due()
+    assert ([lines(email) for email in relay.came], unread()) == ([["a", "b", "c"], ["d"]], set())
+    gather("e", "f", "g"), gather("h", "i"), gather("k")
+    runner.send_due()
+    assert (lines(relay.came[-1]), unread()) == (["e", "f", "g", "h"], {"i", "k"})
 
 
 @for_each(
