@@ -5,6 +5,7 @@
 WITH unread AS (
     SELECT id FROM weir_notifications_notification AS row
     WHERE digest_id = %(email)s AND user_id = %(user)s AND read_at IS NULL AND digest_due_at IS NOT NULL
+        AND (expires_at IS NULL OR expires_at > statement_timestamp())
         AND NOT EXISTS (
             SELECT FROM weir_notifications_readmark AS mark
             WHERE mark.user_id = %(user)s

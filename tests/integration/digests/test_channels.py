@@ -216,6 +216,18 @@ def test_while_mailers_stand_still_a_user_has_one_digest(relay: Relay, monkeypat
     assert (lines(relay.came[-1]), unread()) == (["e", "f", "g", "h"], {"i", "k"})
 
 
+def test_what_has_expired_is_not_told_though_it_is_not_deleted_yet(relay: Relay) -> None:
+    """Neither if it expires after the digest was drafted."""
+    for title in "abc":
+        tell(title)
+    expire = Notification.objects.filter(title="b")
+    Notification.objects.filter(title="a").update(expires_at=Now())
+    relay.at_begin.append(lambda: expire.update(expires_at=Now()))
+    send()
+    send()
+    assert (told(relay), unread()) == ({"c": 1}, {"a", "b"})
+
+
 @for_each(
     "call, error, says",
     [
