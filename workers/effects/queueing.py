@@ -134,9 +134,9 @@ def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> tuple[Effect
             "expires_at": ends_at,
             "expires_after": registered.expires_after,
         }
-        stored = QUEUE(**parameters)
-    if not stored:
-        return Effect.objects.get(kind=kind, key=key), False
+        while not (stored := QUEUE(**parameters)):
+            if existing := Effect.objects.filter(kind=kind, key=key).first():  # else it was purged meanwhile
+                return existing, False
     effect.pk, effect.created_at, effect.next_attempt_at, effect.expires_at = stored[0]
     effect._state.adding, effect._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
     return effect, True

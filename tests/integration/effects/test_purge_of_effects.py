@@ -79,6 +79,26 @@ def test_only_what_has_ended_long_ago_for_good_is_deleted(
     assert EffectResolution.objects.count() == (1 if act and left else 0)
 
 
+@pytest.mark.usefixtures("_retained")
+def test_an_effect_that_is_purged_while_it_is_asked_for_again_is_queued(
+    api: PaymentApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after `once` has found that there is one."""
+    effect = queue(BLIND, api.port)
+    runner.perform_due()
+    age(2 * DAY)
+    store = queueing.QUEUE
+
+    def store_and_purge(**parameters: object) -> list[queueing.StoredRow]:
+        stored = store(**parameters)
+        purge.purge()
+        return stored
+
+    monkeypatch.setattr(queueing, "QUEUE", store_and_purge)
+    again = queueing.once(BLIND, effect.key, context=effect.context)
+    assert (again.state, again.pk > effect.pk, Effect.objects.get()) == ("pending", True, again)
+
+
 def test_old_effects_are_found_by_index() -> None:
     now = database_now()
     rows = [Effect(kind=BLIND, key=str(n), state="done", done_at=now, ended_at=now) for n in range(2_000)]
