@@ -51,7 +51,12 @@ def set_preference(user_id: UserKey, kind: str, channel: str) -> None:
     Raises UnknownNotificationKind, and ValueError for a bad key or channel.
     """
     kinds.get(kind)
-    user, wanted = user_keys.clean(user_id), kinds.channel_of(channel)
+    choose(user_id, kind, kinds.channel_of(channel))
+
+
+def choose(user_id: UserKey, kind: str, wanted: Channel) -> None:
+    """Do what set_preference does, also for a kind that no app registers any more, or not yet in this process."""
+    user = user_keys.clean(user_id)
     with transaction.atomic():
         SET_PREFERENCE(user=user, kind=kind, channel=wanted.value)
         if wanted != Channel.DIGEST:

@@ -4,7 +4,7 @@ from typing import Any
 
 from weir.digests.emails import DIGEST, SEPARATOR, SINGLE
 from weir.notifications import user_keys
-from weir.notifications.channels import kinds, preferences
+from weir.notifications.channels import preferences
 from weir.notifications.models import Channel
 from weir.workers.mail.writing.unsubscribing import Subscription
 
@@ -18,7 +18,5 @@ def note(subscription: Subscription, **_signal: Any) -> bool:
     if subscription.kind == DIGEST:
         preferences.stop_digests(user)
         return True
-    if kinds.find(kind) is None:
-        return False
-    preferences.set_preference(user, kind, Channel.PAGE)
+    preferences.choose(user, kind, Channel.PAGE)
     return True

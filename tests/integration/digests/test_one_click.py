@@ -22,7 +22,7 @@ from tests.integration.digests.digested import (
     unread,
 )
 from weir.notifications import inbox
-from weir.notifications.channels import preferences
+from weir.notifications.channels import kinds, preferences
 from weir.notifications.models import Channel
 from weir.workers.mail.models import Email, Unsubscription
 from weir.workers.mail.sending import runner
@@ -65,6 +65,23 @@ def test_one_click_ends_digests_or_what_the_email_is_about(relay: Relay, setting
     runner.send_due()
     assert Client().post(link(relay), CLICK).status_code == 200
     assert preferences.preferences(KIM)[ALARM] == Channel.PAGE
+
+
+def test_a_link_ends_emails_of_its_kind_though_the_kind_is_gone(
+    relay: Relay, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as in a web process of another version. E-mails of other kinds still come."""
+    settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN = ORIGIN
+    tell("fire", kind=ALARM)
+    runner.send_due()
+    with monkeypatch.context() as patch:
+        patch.setattr(kinds, "_kinds", {})
+        assert Client().post(link(relay), CLICK).status_code == 200
+    preferences.set_preference(KIM, CHAT, "email")
+    tell("flood", kind=ALARM), tell("hello", kind=CHAT)
+    runner.send_due()
+    assert ([email["Subject"] for email in relay.came], unread()) == (["fire", "hello"], {"flood"})
+    assert not Unsubscription.objects.exists()
 
 
 BAD_LINKS = ["http://[x", "//a]", "javascript:alert(1)", "data:text/html,x"]
