@@ -1,4 +1,4 @@
-"""Finds the e-mail addresses of users: by the project's function, or else in AUTH_USER_MODEL."""
+"""Finds the e-mail addresses of users: by the project's function, or else those of active users of AUTH_USER_MODEL."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,5 +19,7 @@ def of(users: Sequence[UserKey]) -> dict[UserKey, str]:
         return {}
     model: Any = get_user_model()
     field = model.get_email_field_name()
-    rows = model._default_manager.filter(pk__in=users).values_list("pk", field)  # noqa: SLF001  documented
-    return {user: address for user, address in rows if address}
+    rows = model._default_manager.filter(pk__in=users)  # noqa: SLF001  documented
+    if any(each.name == "is_active" for each in model._meta.concrete_fields):  # noqa: SLF001  documented
+        rows = rows.filter(is_active=True)  # the others cannot log in to read, or to choose another channel
+    return {user: address for user, address in rows.values_list("pk", field) if address}

@@ -4,6 +4,7 @@ from email.message import EmailMessage
 from typing import cast
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from pytest_django import Settings
 
@@ -12,6 +13,7 @@ from tests.integration.digests.digested import (
     CHAT,
     KIM,
     NEWS,
+    ROBIN,
     Relay,
     forget_the_case_before,
     kinds_of_test,
@@ -82,6 +84,18 @@ def test_a_link_ends_emails_of_its_kind_though_the_kind_is_gone(
     runner.send_due()
     assert ([email["Subject"] for email in relay.came], unread()) == (["fire", "hello"], {"flood"})
     assert not Unsubscription.objects.exists()
+
+
+def test_a_user_who_is_not_active_is_told_on_the_page_only(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever cannot log in can neither read it nor choose another channel."""
+    monkeypatch.setattr(kinds, "_addresses", [])
+    for user, name in ((KIM, "kim"), (ROBIN, "robin")):
+        get_user_model().objects.create_user(name, f"{name}@customers.example", pk=user, is_active=user == ROBIN)
+    assert inbox.notify_many([KIM, ROBIN], NEWS, "news") == 2
+    assert inbox.notify_many([KIM, ROBIN], ALARM, "fire") == 2
+    send()
+    assert [email["To"] for email in relay.came] == ["robin@customers.example"] * 2
+    assert (unread(), unread(ROBIN)) == ({"news", "fire"}, set())
 
 
 BAD_LINKS = ["http://[x", "//a]", "javascript:alert(1)", "data:text/html,x"]
