@@ -21,7 +21,8 @@ class _Told(threading.local):
 
     def __init__(self) -> None:
         self.stored = 0  # effects that this thread has stored
-        self.up_to: dict[tuple[str, int], int] = {}  # how many of them were stored, by kind and priority, when it told
+        # By kind and priority: the effect about which it told last, and how many were stored when it did.
+        self.about: dict[tuple[str, int], range] = {}
 
 
 class Waker:
@@ -29,7 +30,8 @@ class Waker:
 
     No worker is woken if an older effect of this kind and priority is due: the worker that takes that one takes this
     one, too. Of all effects of a kind and priority in a transaction, only the first that was not rolled back asks
-    whether there is an older one: what it finds, or tells a worker, is about the others as well.
+    whether there is an older one: what it finds, or tells a worker, is about the younger ones as well. An `on_commit`
+    hook that ran before may have stored one of those, and that one has found the first.
     """
 
     def __init__(self, does_older_wait: Statement[Any], wake: Wake) -> None:
@@ -43,7 +45,7 @@ class Waker:
 
     def _tell(self, number: int, row: LedgerRow) -> None:
         queue = (row.kind, row.priority)
-        if number <= self._told.up_to.get(queue, 0):
+        if number in self._told.about.get(queue, ()):
             return
-        self._told.up_to[queue] = self._told.stored
+        self._told.about[queue] = range(number, self._told.stored + 1)
         self._wake(unless=lambda: bool(self._does_older_wait(row=row.pk, kind=row.kind, priority=row.priority)))

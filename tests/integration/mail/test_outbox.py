@@ -255,6 +255,14 @@ def test_a_transaction_asks_once_for_each_kind_and_priority_whether_an_older_ema
     assert messages == [SEND_MESSAGE] * 3
 
 
+def test_an_email_that_a_hook_queues_first_keeps_no_message_back(messages: list[Message]) -> None:
+    """The hook runs before the one that wakes a worker for the transaction's own e-mail, and finds that one due."""
+    with transaction.atomic():
+        transaction.on_commit(lambda: note("of the hook"))
+        note("of the transaction")
+    assert messages == [SEND_MESSAGE]
+
+
 def test_an_older_email_that_is_not_sent_now_keeps_no_message_back(messages: list[Message]) -> None:
     """Its kind is paused, or it waits for its time: no worker takes it."""
     PausedKind.objects.create(kind="note", who="kim", why="a wrong price")
