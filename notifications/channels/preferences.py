@@ -46,8 +46,8 @@ def set_preference(user_id: UserKey, kind: str, channel: str) -> None:
     """Tell the user of this kind by this channel from now on: `page`, `email`, `digest` or `none`.
 
     Works in the caller's transaction. Unread notifications that wait for a digest stay on the page if the channel is
-    not `digest`, and so do those that wait for an e-mail of their own if it is `page` or `none`; those of an e-mail that
-    has begun are told by it. Of two calls at the same time, the later one counts.
+    not `digest`, and so do those that wait for an e-mail of their own if it is `page` or `none`; those of an e-mail
+    that has begun are told by it. Of two calls at the same time, the later one counts.
     Raises UnknownNotificationKind, and ValueError for a bad key or channel.
     """
     kinds.get(kind)

@@ -96,7 +96,10 @@ def _user(email: Email) -> UserKey | None:
 
 
 def _unsubscribe_url(kind: str, address: str, about: str) -> str:
-    return unsubscribing.url(kind, address, about=about) if settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN else ""
+    """Return the link; none without an origin, and none for a user's key so long that the link would not work."""
+    if not settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN or len(about.encode()) > unsubscribing.LONGEST_ABOUT:
+        return ""
+    return unsubscribing.url(kind, address, about=about)
 
 
 def _line(row: Notification) -> Line:

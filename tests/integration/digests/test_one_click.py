@@ -1,7 +1,6 @@
 """Who unsubscribes by one click in an e-mail that tells notifications has set a preference (RFC 8058)."""
 
-from email.message import EmailMessage
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -23,11 +22,16 @@ from tests.integration.digests.digested import (
     told,
     unread,
 )
+from weir.digests import emails
 from weir.notifications import inbox
 from weir.notifications.channels import kinds, preferences
 from weir.notifications.models import Channel
 from weir.workers.mail.models import Email, Unsubscription
 from weir.workers.mail.sending import runner
+from weir.workers.mail.writing import unsubscribing
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -96,6 +100,15 @@ def test_a_user_who_is_not_active_is_told_on_the_page_only(relay: Relay, monkeyp
     send()
     assert [email["To"] for email in relay.came] == ["robin@customers.example"] * 2
     assert (unread(), unread(ROBIN)) == ({"news", "fire"}, set())
+
+
+@pytest.mark.parametrize("letters", ["k" * 255, "é" * 200, "\N{CJK UNIFIED IDEOGRAPH-4E00}" * 255])
+def test_a_link_works_or_is_left_out_however_long_a_users_key_is(settings: Settings, letters: str) -> None:
+    settings.WEIR_MAIL_UNSUBSCRIBE_ORIGIN = ORIGIN
+    about = f"{'n' * 100}{emails.SEPARATOR}{letters}"
+    if url := emails._unsubscribe_url(emails.SINGLE, "kim@customers.example", about):
+        assert unsubscribing.read(url.rstrip("/").rpartition("/")[2]).about == about
+    assert bool(url) == (letters.isascii())
 
 
 BAD_LINKS = ["http://[x", "//a]", "javascript:alert(1)", "data:text/html,x"]

@@ -18,7 +18,8 @@ from weir.workers.mail.headers.texts import CannotBeWritten
 
 SALT: Final = "weir.mail.unsubscribe"
 VIEW: Final = "weir_mail:unsubscribe"
-LONGEST_TOKEN: Final = 700  # characters: a kind has 100 at most, the hash and the signature 43 each
+LONGEST_ABOUT: Final = 450  # bytes
+LONGEST_TOKEN: Final = 800  # characters: `about` has 600 at most, a kind 100, the hash and the signature 43 each
 
 
 class NoLink(Exception):
@@ -36,9 +37,9 @@ class Subscription(NamedTuple):
 def url(kind: str, address: str, *, about: str = "") -> str:
     """Return the URL of the page on which the owner of this address unsubscribes from this kind, such as for a footer.
 
-    It needs no login. `about` says what that means to the kind's app. Raises UnknownEmailKind; and EmailCannotBeWritten
-    if the address is none, WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set, or the project does not include
-    `weir.workers.mail.web.urls`.
+    It needs no login. `about`, of LONGEST_ABOUT at most, says what that means to the kind's app. Raises
+    UnknownEmailKind; and EmailCannotBeWritten if the address is none, WEIR_MAIL_UNSUBSCRIBE_ORIGIN is not set, or the
+    project does not include `weir.workers.mail.web.urls`.
     """
     kinds.get(kind)  # raises UnknownKind
     hashed = bytes.fromhex(address_hash(canonical(address)))
