@@ -205,13 +205,16 @@ def test_while_mailers_stand_still_a_user_has_one_digest(relay: Relay, monkeypat
         due()
         gathering.gather_due(20.0)
 
-    gather("a"), gather("b", "c")
+    gather("a")
+    gather("b", "c")
     the_email("pending")
     relay.at_begin.append(lambda: gather("d"))
     runner.send_due()
     runner.send_due()
     assert ([lines(email) for email in relay.came], unread()) == ([["a", "b", "c"], ["d"]], set())
-    gather("e", "f", "g"), gather("h", "i"), gather("k")
+    gather("e", "f", "g")
+    gather("h", "i")
+    gather("k")
     runner.send_due()
     assert (lines(relay.came[-1]), unread()) == (["e", "f", "g", "h"], {"i", "k"})
 
