@@ -1,11 +1,10 @@
-"""What operators see of effects: the numbers of each state, lists, and why an effect waits."""
+"""What operators see of effects: the numbers of each state, and why an effect waits."""
 
 from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from weir.postgres import planner
@@ -48,12 +47,6 @@ def by_state() -> EffectNumbers:
         planner.by_indexes()
         [numbers] = STATES(most=MOST)
     return numbers
-
-
-def listed(state: str, kind: str = "") -> QuerySet[Effect]:
-    """Return the effects of a state, the oldest first; the newest of those that are done."""
-    found: QuerySet[Effect] = Effect.objects.filter(state=state, **({"kind": kind} if kind else {}))
-    return found.order_by("-pk") if state == EffectState.DONE else found.order_by("created_at", "pk")
 
 
 def why(effect: Effect) -> list[EffectBlocker]:

@@ -9,8 +9,9 @@ from weir.workers.audit import acting
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import from_zero, one_of, row_id, utf8
-from weir.workers.effects import actions, kinds, reports
+from weir.workers.effects import actions, kinds, listing, reports
 from weir.workers.effects.kinds import UnknownEffectKind
+from weir.workers.effects.listing import EffectFilters
 from weir.workers.effects.management import effect_text
 from weir.workers.effects.models import Act, Effect
 from weir.workers.effects.names import EffectState
@@ -52,7 +53,7 @@ class List(Subcommand):
         )
 
     def run(self, *, state: str, kind: str, limit: int, **_options: Any) -> Result:
-        found = list(reports.listed(state, kind)[: limit + 1 if limit else None])
+        found = list(listing.listed(EffectFilters(state=state, kind=kind))[: limit + 1 if limit else None])
         shown = found[:limit] if limit else found
         numbers = reports.by_state()._asdict()
         return Result(
