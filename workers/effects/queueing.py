@@ -59,8 +59,7 @@ def once(
 
     There is one effect for each kind and key, even if many processes call this at the same time: the first call counts,
     and later calls change nothing, for as long as the effect is kept (WEIR_EFFECT_RETENTION: for ever, unless it is
-    set). Workers are told when the transaction commits. If it is rolled back, nothing
-    happens.
+    set). Workers are told when the transaction commits. If it is rolled back, nothing happens.
 
     `context` has the keyword arguments of the kind's function, which must be JSON. The effect is not begun before
     `not_before`. Effects of a higher `priority` are begun first. No attempt begins at `expires_at` or later, by the

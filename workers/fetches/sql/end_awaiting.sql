@@ -1,5 +1,5 @@
 -- Ends up to `most` fetches that wait for what became of their effects, and whose effects have ended meanwhile: their
--- probes, or people, have said what became of them. Returns the ends.
+-- probes, or people, have said what became of them. Returns the ends. The year: HANDED_OVER in effects/names.py.
 UPDATE weir_fetches_fetch AS job
 SET state = 'failed', finished_at = clock_timestamp(), error = found.error
 FROM (

@@ -1,5 +1,6 @@
 -- Queues the fetch of an effect that is to be tried again: a failed fetch as if it were new, or one that waited for what
 -- became of its effect. Another fetch is left alone. Returns the site of the fetch that is queued now.
+-- The year: HANDED_OVER in effects/names.py.
 WITH moved AS (
     UPDATE weir_fetches_fetch AS job
     SET state = 'queued', site_id = %(site)s, share = weir_fetches_share_at(job.share, job.priority, %(site)s),

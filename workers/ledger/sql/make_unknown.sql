@@ -9,7 +9,7 @@ WITH picked AS MATERIALIZED (
     FROM {table}
     WHERE id > %(after)s AND (
         state IN ('claimed', '{begun}') OR (state = 'pending' AND (
-            next_attempt_at <= %(until)s OR attempts > 0 OR next_attempt_at >= '8000-01-01'  -- another room begins it
+            next_attempt_at <= %(until)s OR attempts > 0 OR next_attempt_at >= '8000-01-01'  -- HANDED_OVER in effects/names.py
         ))
         OR (state = 'unknown' AND {begun_at} < %(until)s)
     )
