@@ -7,7 +7,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from weir.conf.texts.share_weights import LONGEST_SHARE
-from weir.workers.fetches.models import LONGEST_TASK_NAME, Fetch
+from weir.workers import task_names
+from weir.workers.fetches.models import Fetch
 
 LONGEST_HOST = 300  # characters, as of a site's name
 
@@ -50,7 +51,7 @@ class Watch(models.Model):
     period = models.DurationField(help_text="the period now, without jitter")
     tell_first = models.BooleanField(default=False, help_text="whether on_change is called for the first body, too")
     on_change = models.CharField(
-        max_length=LONGEST_TASK_NAME,
+        max_length=task_names.LONGEST,
         blank=True,
         default="",
         help_text="the Celery task that is called with the id of each fetch whose body differs from the one before",

@@ -1,7 +1,7 @@
 """The models of fetches: Fetch, its batch and its bodies, what is known of robots.txt files, and access tokens."""
 
 from weir.workers.fetches.models.access_token import AccessToken
-from weir.workers.fetches.models.batch import LONGEST_BATCH_NAME, LONGEST_TASK_NAME, Batch, BatchChange
+from weir.workers.fetches.models.batch import LONGEST_BATCH_NAME, Batch, BatchChange
 from weir.workers.fetches.models.bodies import (
     BodyFile,
     BodyGone,
@@ -24,7 +24,6 @@ __all__ = [
     "HIGHEST_PRIORITY",
     "KEPT",
     "LONGEST_BATCH_NAME",
-    "LONGEST_TASK_NAME",
     "NO_HEADERS",
     "URL_KEY",
     "AccessToken",

@@ -9,7 +9,6 @@ from django.db.models.functions import Now
 from weir.workers import task_names
 
 LONGEST_BATCH_NAME = 200  # characters
-LONGEST_TASK_NAME = task_names.LONGEST
 
 
 class Batch(models.Model):
@@ -20,7 +19,7 @@ class Batch(models.Model):
 
     name = models.CharField(max_length=LONGEST_BATCH_NAME, unique=True, help_text="the caller's")
     on_done = models.CharField(
-        max_length=LONGEST_TASK_NAME,
+        max_length=task_names.LONGEST,
         blank=True,
         default="",
         db_default="",

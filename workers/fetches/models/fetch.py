@@ -13,7 +13,7 @@ from weir.workers import task_names
 from weir.workers.effects.models import Effect
 from weir.workers.effects.names import HANDED_OVER
 from weir.workers.fetches.methods import METHODS, MOST_REDIRECTS, USUAL_REDIRECTS
-from weir.workers.fetches.models.batch import LONGEST_TASK_NAME, Batch
+from weir.workers.fetches.models.batch import Batch
 from weir.workers.fetches.models.contents import HasBodies
 from weir.workers.fetches.models.states import ACTIVE, FINAL, HELD, ByState, FetchState
 from weir.workers.tracing.rows import Traced
@@ -106,7 +106,7 @@ class Fetch(HasBodies, Traced):
         help_text="the earlier fetch whose body a 304 refers to; purge keeps it as long as this one",
     )
     on_done = models.CharField(
-        max_length=LONGEST_TASK_NAME,
+        max_length=task_names.LONGEST,
         blank=True,
         default="",
         db_default="",
@@ -146,8 +146,7 @@ class Fetch(HasBodies, Traced):
         help_text="whose it is: the shares of a site take turns; NULL, and where the site has shares empty: nobody's",
     )
     endpoint_id = models.BigIntegerField(null=True, help_text="to which it is a webhook; the endpoint may be gone")
-    # Its request is made once: its attempts are those of this effect. No constraint, as above, and the effect may be
-    # deleted first.
+    # Its request is made once: its attempts are the effect's. No constraint: the effect may be deleted first.
     effect = models.ForeignKey(
         Effect, models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="fetches"
     )
