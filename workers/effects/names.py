@@ -47,8 +47,8 @@ NAMES: Final = LedgerNames(
 
 
 # An effect that another room performs, in turns of its own, is `pending` for that room: no mailer takes it before this
-# time. It is handed over if its next attempt is at HANDED_OVER or later: a stepped clock may have moved the time. The
-# statements end_awaiting.sql, hand_over.sql (workers/fetches) and make_unknown.sql (workers/ledger) have that year, too.
+# time. It is handed over if its next attempt is at HANDED_OVER or later: a stepped clock may have moved the time. So
+# say end_awaiting.sql and hand_over.sql in workers/fetches/sql, and make_unknown.sql in workers/ledger/sql, too.
 HANDED_OVER_UNTIL: Final = datetime(9000, 1, 1, tzinfo=UTC)
 HANDED_OVER: Final = datetime(8000, 1, 1, tzinfo=UTC)
 HANDED_OVER_S: Final = 7_000 * 365 * 86_400.0  # from now on
