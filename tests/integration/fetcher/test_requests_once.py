@@ -336,3 +336,37 @@ def test_a_key_that_is_forgotten_meanwhile_is_told(settings: Settings) -> None:
     assert told() == []
     settings.WEIR_EFFECT_UNKNOWN_AFTER = 20.0
     assert told() == ["weir.E043"]
+
+
+def test_a_fetch_that_fails_before_its_turn_ends_its_effect(
+    at: Serving, fetcher: Fetcher, settings: Settings
+) -> None:
+    """Whatever it fails of; a person can have it done again."""
+    settings.WEIR_OBEY_ROBOTS = True
+    site = at(reply(200, "User-agent: *\nDisallow: /orders\n"))
+    fetch = fetched(order(site), fetcher)
+    effect = effect_of(fetch)
+    assert (fetch.state, effect.state) == (FetchState.FAILED, EffectState.FAILED)
+    assert fetch.error in effect.last_reply
+    assert not [got for got in site.got if got.method == "POST"]
+    settings.WEIR_OBEY_ROBOTS = False
+    resolve(effect.pk, Act.AGAIN, "Ada", "We may.")
+    runner.perform_due()
+    assert effect_of(fetched(fetch, fetcher)).state == EffectState.DONE
+
+
+def test_what_may_have_happened_is_unknown_if_its_fetch_ends(
+    at: Serving, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Nobody makes the request again with its key, so nobody asks what became of it."""
+    for module in (fetch_outcomes, ledger_outcomes):
+        monkeypatch.setattr(module, "backoff_s", lambda *_given: 60.0)
+    fetch = order(at(b""), kind=KEYED)
+    fetch_until(fetcher, lambda: Fetch.objects.get(pk=fetch.pk).attempts, "the first attempt to end without an answer")
+    if end == "cancelled":
+        assert cancel(fetch.pk)
+    else:
+        Fetch.objects.filter(pk=fetch.pk).update(state=FetchState.FAILED, finished_at=Now(), error="It was lost.")
+    effect = effect_of(fetch)
+    assert (effect.state, bool(effect.ended_at)) == (EffectState.UNKNOWN, True)
+    assert "fetch" in effect.last_reply
