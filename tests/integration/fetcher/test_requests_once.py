@@ -370,3 +370,21 @@ def test_what_may_have_happened_is_unknown_if_its_fetch_ends(
     effect = effect_of(fetch)
     assert (effect.state, bool(effect.ended_at)) == (EffectState.UNKNOWN, True)
     assert "fetch" in effect.last_reply
+
+
+def test_a_pause_puts_off_a_request_that_is_made_again_with_its_key(
+    at: Serving, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for the pause to end, and for nothing else: no probe is asked."""
+    for module in (fetch_outcomes, ledger_outcomes):
+        monkeypatch.setattr(module, "backoff_s", lambda *_given: 60.0)
+    site = at(b"", reply(201, "taken"))
+    fetch = order(site, kind=KEYED)
+    fetch_until(fetcher, lambda: Fetch.objects.get(pk=fetch.pk).attempts, "the first attempt to end without an answer")
+    PausedEffectKind.objects.create(kind=KEYED, who="Ada", why="It does not answer.")
+    Fetch.objects.filter(pk=fetch.pk).update(not_before=Now(), error="")
+    fetch_until(fetcher, lambda: Fetch.objects.get(pk=fetch.pk).error, "the fetch to be turned away")
+    assert Fetch.objects.get(pk=fetch.pk).not_before < now() + timedelta(minutes=1)
+    PausedEffectKind.objects.all().delete()
+    Fetch.objects.filter(pk=fetch.pk).update(not_before=Now())
+    assert (fetched(fetch, fetcher).state, effect_of(fetch).state) == (FetchState.DONE, EffectState.DONE)

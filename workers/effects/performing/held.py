@@ -122,6 +122,11 @@ def hold(effects: Mapping[int, timedelta]) -> dict[int, HeldEffect | Effect]:
     return found
 
 
+def waits_for_probe(effect: Effect) -> bool:
+    """Return whether the effect may have happened, and its probe says whether it has."""
+    return effect.ask_until is not None and effect.kind in LEDGER.probed()
+
+
 def record(settled: SettledEffect, *, has_turn: bool) -> None:
     """Write the outcome, in the caller's transaction.
 

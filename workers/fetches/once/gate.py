@@ -63,7 +63,7 @@ def _judged(job: Job, found: HeldEffect | Effect | None) -> Job | Event:
     named = f"effect {found.pk} ({found.kind} {found.key})"
     if found.state not in ACTIVE:
         return Disallowed(job=job, error=f"its {named} is {found.state}: {found.last_reply}")
-    if found.ask_until is not None:
+    if held.waits_for_probe(found):
         return Snoozed(job=job, not_before_s=HANDED_OVER_S, reason=f"its {named} may have happened: its probe is asked")
     return Snoozed(job=job, not_before_s=AGAIN_S, reason=f"its {named} waits: `manage.py effects show {found.pk}`")
 
