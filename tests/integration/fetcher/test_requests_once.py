@@ -388,3 +388,22 @@ def test_a_pause_puts_off_a_request_that_is_made_again_with_its_key(
     PausedEffectKind.objects.all().delete()
     Fetch.objects.filter(pk=fetch.pk).update(not_before=Now())
     assert (fetched(fetch, fetcher).state, effect_of(fetch).state) == (FetchState.DONE, EffectState.DONE)
+
+
+def test_a_kind_that_no_app_registers_keeps_no_other_waiting(
+    at: Serving, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fetch waits until an app does."""
+    monkeypatch.setattr(kinds, "_kinds", {**kinds._kinds})
+    request_kind("test.gone_request")
+    site = at()
+    gone, other = order(site, kind="test.gone_request"), order(site, "order-18")
+    registered = kinds._kinds.pop("test.gone_request")
+    other = fetched(other, fetcher)
+    assert (other.state, other.error, len(site.got)) == (FetchState.DONE, "", 1)
+    gone.refresh_from_db()
+    assert "test.gone_request" in gone.error
+    assert effect_of(gone).state == EffectState.PENDING
+    kinds._kinds[registered.name] = registered
+    Fetch.objects.filter(pk=gone.pk).update(not_before=Now())
+    assert fetched(gone, fetcher).state == FetchState.DONE

@@ -75,7 +75,10 @@ class EffectLedger(Ledger[Effect]):
         if these.filter(state=EffectState.BEGUN).exists():
             claims.each_locked(these.filter(state=EffectState.BEGUN), self._end_lost)
         claimed_by = f"{socket.gethostname()}:{os.getpid()}"
-        claimed = CLAIM_THESE(effects=[*ids], token=token, claimed_by=claimed_by, lease=lease, probed=[*self.probed()])
+        known = [kind.name for kind in kinds.registered()]
+        claimed = CLAIM_THESE(
+            effects=[*ids], token=token, claimed_by=claimed_by, lease=lease, kinds=known, probed=[*self.probed()]
+        )
         return {effect.pk: effect for effect in Effect.objects.filter(pk__in=claimed, claim_token=token)}
 
     def record_within(self, row: Effect, outcome: Outcome) -> bool:

@@ -13,7 +13,6 @@ from django.db import Error
 
 from weir.logs.loggers import get_logger
 from weir.ratelimit import clock
-from weir.workers.effects.kinds import UnknownEffectKind
 from weir.workers.effects.models import Effect
 from weir.workers.effects.names import HANDED_OVER_S, EffectState
 from weir.workers.effects.performing import held
@@ -38,7 +37,7 @@ def admit(jobs: Sequence[Job]) -> tuple[list[Job], list[Event]]:
         return list(jobs), []
     try:
         found = held.hold(leases)
-    except (Error, UnknownEffectKind):  # the jobs are claimed and must not be dropped: they wait
+    except Error:  # the jobs are claimed and must not be dropped: they wait
         log.exception("effects_not_claimed")
         found = {}
     admitted: list[Job] = []
