@@ -19,6 +19,7 @@ from weir.postgres.moments import now
 from weir.ratelimit import site_settings
 from weir.workers.effects import kinds, reports
 from weir.workers.effects.answers import Done, NotDone
+from weir.workers.effects.maintenance.purge import purge
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
 from weir.workers.effects.names import HANDED_OVER_UNTIL, NAMES, EffectState
 from weir.workers.effects.performing import runner
@@ -407,3 +408,15 @@ def test_a_kind_that_no_app_registers_keeps_no_other_waiting(
     kinds._kinds[registered.name] = registered
     Fetch.objects.filter(pk=gone.pk).update(not_before=Now())
     assert fetched(gone, fetcher).state == FetchState.DONE
+
+
+def test_a_fetch_whose_effect_is_deleted_fails(at: Serving, fetcher: Fetcher, settings: Settings) -> None:
+    """Its effect may have ended, and be deleted, while the site rests. Nothing is sent, and it does not come again."""
+    site = at()
+    fetch = order(site)
+    resolve(effect_of(fetch).pk, Act.CANCEL, "Ada", "Nobody wants it.")
+    settings.WEIR_EFFECT_RETENTION = 1.0
+    Effect.objects.update(ended_at=Now() - timedelta(minutes=1))
+    assert purge() == 1
+    fetch = fetched(fetch, fetcher)
+    assert (fetch.state, "deleted" in fetch.error, site.got) == (FetchState.FAILED, True, [])

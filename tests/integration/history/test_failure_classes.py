@@ -68,6 +68,7 @@ REASONS = {
     "the secret SHOP does not describe an OAuth client: it needs client_id, a text": "internal",
     "the secret SHOP brings no access token: the server answered 401: invalid_client": "internal",
     "its effect 17 (weir.request order-17) is cancelled: Its fetch was cancelled.": "other",
+    "its effect 17 is deleted (WEIR_EFFECT_RETENTION)": "other",
     "its site is not asked any more: it may have forgotten the Idempotency-Key": "other",
     "no answer came, and its effect is done: It returned.": "other",
     "what nobody has thought of": "other",

@@ -111,7 +111,7 @@ class SettledEffect(NamedTuple):
 def hold(effects: Mapping[int, timedelta]) -> dict[int, HeldEffect | Effect]:
     """Claim effects; each for the given time. Return those that are held now, and the others as they are.
 
-    One whose kind this process does not know is not claimed.
+    An effect that is deleted is missing. One whose kind this process does not know is not claimed.
     """
     claimed = LEDGER.claim_these(effects.keys(), max(effects.values()))
     found: dict[int, HeldEffect | Effect] = {

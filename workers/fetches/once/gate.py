@@ -1,10 +1,10 @@
 """The gate between claiming and requesting for jobs whose requests are made once: their effects are claimed, too.
 
-A job whose effect cannot begin is turned away: its effect has ended, or it may have happened, so that its probe is
-asked. For the claimer's thread: the gate waits for the database.
+A job whose effect cannot begin is turned away: its effect has ended, or is deleted; or it may have happened, so that its
+probe is asked. For the claimer's thread: the gate waits for the database.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -35,15 +35,15 @@ def admit(jobs: Sequence[Job]) -> tuple[list[Job], list[Event]]:
     leases = {job.effect_id: _lease(job) for job in jobs if job.effect_id is not None}
     if not leases:
         return list(jobs), []
+    found: Mapping[int, HeldEffect | Effect] | None = None
     try:
         found = held.hold(leases)
     except Error:  # the jobs are claimed and must not be dropped: they wait
         log.exception("effects_not_claimed")
-        found = {}
     admitted: list[Job] = []
     turned_away: list[Event] = []
     for job in jobs:
-        judged = job if job.effect_id is None else _judged(job, found.get(job.effect_id))
+        judged = job if job.effect_id is None else _judged(job, job.effect_id, found)
         (admitted if isinstance(judged, Job) else turned_away).append(judged)  # type: ignore[arg-type]
     return admitted, turned_away
 
@@ -53,10 +53,13 @@ def _lease(job: Job) -> timedelta:
     return timedelta(seconds=max(0.0, job.run.start_until - clock.now()) + longest_hold_s() + SPARE_S)
 
 
-def _judged(job: Job, found: HeldEffect | Effect | None) -> Job | Event:
+def _judged(job: Job, effect_id: int, all_found: Mapping[int, HeldEffect | Effect] | None) -> Job | Event:
     """Return the job with its effect, or the event in which it is turned away."""
-    if found is None:
+    if all_found is None:
         return Snoozed(job=job, not_before_s=AGAIN_S, reason="its effect is not claimed: the fetcher's log says why")
+    found = all_found.get(effect_id)
+    if found is None:
+        return Disallowed(job=job, error=f"its effect {effect_id} is deleted (WEIR_EFFECT_RETENTION)")
     if isinstance(found, HeldEffect):
         return _held(replace(job, effect=found), found)
     named = f"effect {found.pk} ({found.kind} {found.key})"
