@@ -1,11 +1,15 @@
 """Requests that are made once: what counts as an answer, what is tried again, and what an effect and its fetch say."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -13,7 +17,8 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from tests.acceptance.fetches.recording import CUT, Request, reply, serving
-from tests.integration.fetching import fetch_until, fetched
+from tests.integration.conftest import claim
+from tests.integration.fetching import fetch_until, fetched, reserve_all
 from tests.waiting import wait_for
 from weir.postgres.moments import now
 from weir.ratelimit import site_settings
@@ -21,7 +26,7 @@ from weir.workers.effects import kinds, reports
 from weir.workers.effects.answers import Done, NotDone
 from weir.workers.effects.maintenance.purge import purge
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
-from weir.workers.effects.names import HANDED_OVER_UNTIL, NAMES, EffectState
+from weir.workers.effects.names import HANDED_OVER, HANDED_OVER_UNTIL, NAMES, EffectState
 from weir.workers.effects.performing import runner
 from weir.workers.effects.performing.held import HeldEffect
 from weir.workers.effects.performing.leases import LEDGER
@@ -32,8 +37,12 @@ from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.enqueue.requests_once import request_once
 from weir.workers.fetches.fetcher.fetcher import Fetcher
 from weir.workers.fetches.fetcher.results import outcomes as fetch_outcomes
+from weir.workers.fetches.fetcher.results.store import store
+from weir.workers.fetches.fetcher.results.writer import SUSPECT_LOSSES, Writer, outcome_of
+from weir.workers.fetches.jobs import Answer
 from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.once import gate
 from weir.workers.fetches.once.kinds import request_kind
 from weir.workers.fetches.reports.why import why
 from weir.workers.fetches.retrying import retry_failed
@@ -420,3 +429,72 @@ def test_a_fetch_whose_effect_is_deleted_fails(at: Serving, fetcher: Fetcher, se
     assert purge() == 1
     fetch = fetched(fetch, fetcher)
     assert (fetch.state, "deleted" in fetch.error, site.got) == (FetchState.FAILED, True, [])
+
+
+def test_a_fetcher_that_stood_still_before_it_wrote_says_so(
+    at: Serving, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its turn was lost meanwhile, and the effect unknown: then nothing has happened, and the request is made."""
+    site = at()
+    begin, calls, goes_on = HeldEffect.begin, count(1), threading.Event()
+
+    def stalled(held: HeldEffect) -> None:
+        begin(held)
+        if next(calls) == 1:
+            assert goes_on.wait(20)
+
+    monkeypatch.setattr(HeldEffect, "begin", stalled)
+    fetch = order(site)
+    fetch_until(fetcher, lambda: effect_of(fetch).state == EffectState.BEGUN, "the effect to begin")
+    Fetch.objects.filter(pk=fetch.pk).update(lease_until=Now())
+    sweep()
+    Fetch.objects.filter(pk=fetch.pk).update(not_before=Now())
+    fetch_until(fetcher, lambda: effect_of(fetch).state == EffectState.UNKNOWN, "the effect to be unknown")
+    goes_on.set()
+
+    def is_made() -> bool:
+        runner.perform_due()
+        return effect_of(fetch).state == EffectState.DONE
+
+    fetch_until(fetcher, is_made, "the request to be made")
+    fetch.refresh_from_db()
+    assert (fetch.state, len(site.got)) == (FetchState.DONE, 1)
+
+
+def test_an_effect_is_not_handed_over_to_a_fetch_that_is_about_to_fail(at: Serving, fetcher: Fetcher) -> None:
+    """A fetcher has turned it away, and not stored that yet: a person has the effect done again just then."""
+    site = at(reply(201, "taken"))
+    fetch = order(site)
+    Effect.objects.filter(pk=fetch.effect_id).update(
+        state=EffectState.UNKNOWN, claim_token=uuid4(), begun_at=Now(), ended_at=Now(), phase="begun", last_reply="?"
+    )
+    assert reserve_all()
+    [job] = claim([fetch.pk])
+    admitted, turned_away = gate.admit([job])
+    resolve(effect_of(fetch).pk, Act.AGAIN, "Ada", "The site has no such order.")
+    runner.perform_due()
+    assert (admitted, effect_of(fetch).state) == ([], EffectState.PENDING)
+    store([outcome_of(event) for event in turned_away])
+    assert Fetch.objects.get(pk=fetch.pk).state == FetchState.FAILED
+    Effect.objects.filter(pk=fetch.effect_id, next_attempt_at__lt=HANDED_OVER).update(next_attempt_at=Now())
+    runner.perform_due()
+    assert effect_of(fetched(fetch, fetcher)).state == EffectState.DONE
+
+
+def test_an_answer_counts_whose_fetch_is_taken_back(at: Serving) -> None:
+    """It came, and waits to be read alone, when the lease of its fetch runs out."""
+    fetch = order(at())
+    assert reserve_all()
+    [job] = claim([fetch.pk])
+    [job], _ = gate.admit([replace(job, losses=SUSPECT_LOSSES)])
+    assert job.effect
+    job.effect.begin()
+    job.effect.beginning = Future()
+    job.effect.beginning.set_result(None)
+    Fetch.objects.filter(pk=fetch.pk).update(lease_until=Now())
+    sweep()
+    stored: list[int] = []
+    writer = Writer(lambda events, _held: stored.append(events))
+    writer.put(Answer(job=job, status_code=201, headers=(), body=b"", lateness_ms=0.0, elapsed_ms=1.0))
+    assert writer.close(20)
+    assert (stored, effect_of(fetch).state) == ([1], EffectState.DONE)

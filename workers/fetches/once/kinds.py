@@ -17,6 +17,7 @@ from weir.workers.ledger import outcomes
 from weir.workers.ledger.outcomes import Outcome
 
 REQUEST: Final = "weir.request"
+AGAIN_S: Final = 2.0  # seconds after which an effect is handed over again whose fetch is running
 
 HAND_OVER = Statement("hand_over", returns=int, commits=True)
 
@@ -66,13 +67,15 @@ def _hand_over(effect: Effect) -> Outcome:
         return _ended(effect, "Its fetch was cancelled.")
     target = parse_target(fetch.url, allowed_by_settings())
     site = sites_of({target.host})[target.host]
-    backlog.activate(HAND_OVER(fetch=fetch.pk, site=site, key=effect.idempotency_key))
+    backlog.activate(sites := HAND_OVER(fetch=fetch.pk, site=site, key=effect.idempotency_key))
+    # A fetcher that has its turn now may have found the effect as it was before, and be about to end the fetch.
+    is_turned_away = not sites and Fetch.objects.filter(pk=fetch.pk, state=FetchState.RUNNING).exists()
     return Outcome(
         state=EffectState.PENDING.value,
         phase=Phase.NOT_BEGUN if effect.ask_until is None else Phase.BEGUN,
-        last_reply=f"Its fetch {fetch.pk} is queued.",
+        last_reply=f"Its fetch {fetch.pk} is {'running' if is_turned_away else 'queued'}.",
         attempts=0,
-        retry_in_s=HANDED_OVER_S,
+        retry_in_s=AGAIN_S if is_turned_away else HANDED_OVER_S,
         is_settled=effect.ask_until is None,
     )
 

@@ -12,9 +12,10 @@ A fetch passes this stage once for each attempt: a redirect, a retry or a missed
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from django.db import DataError, Error, IntegrityError, connection, transaction
 
@@ -99,7 +100,8 @@ def _stored_with_effects(
     own_commits.refuse_transaction("store")
     with transaction.atomic():
         rows = execute(STORE, parameters)
-        changed = {row.id for row in rows}
+        outcomes_of = Counter(cast("list[int]", parameters["fetch_id"]))
+        changed = {row.id for row in rows if outcomes_of[row.id] == 1}  # of two, a former turn's and its own, one counts
         for fetch_id, settled in sorted(effects, key=lambda each: each[1].effect.pk):
             held.record(settled, has_turn=fetch_id in changed)
     return rows
