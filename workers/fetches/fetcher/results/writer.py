@@ -145,6 +145,9 @@ class Writer:
             if take_in_hand(fetch_id=answer.job.fetch_id, slot_id=answer.job.slot_id):
                 self._judge(answer, judged, None)
                 self._store(judged)
+            elif answer.job.effect is not None:  # sweep has the fetch, and the effect is known to have happened
+                judged.add(answer, _given_back(answer))
+                self._store(judged)
             else:
                 self._stored(1, answer.all_held)
             if time.monotonic() >= until or self._is_late:
