@@ -32,7 +32,13 @@ def test_a_provider_reports_and_a_recipient_unsubscribes(start_fresh: StartWeb, 
     secret = {"WEIR_SECRET_RESEND_WEBHOOK": provider_requests.WHSEC}
     web = start_fresh(DJANGO_SECRET_KEY=settings.SECRET_KEY, **secret)
     email = Email.objects.create(
-        kind="order.shipped", key="1", recipient=KIM, state="sent", sent_at=datetime.now(UTC), provider_id=ID, message_id="<1@x>"
+        kind="order.shipped",
+        key="1",
+        recipient=KIM,
+        state="sent",
+        sent_at=datetime.now(UTC),
+        provider_id=ID,
+        message_id="<1@x>",
     )
     request = provider_requests.event("resend", "complained", name=ID, to=KIM, at=datetime.now(UTC))
     headers = {**request.headers, "Content-Type": "application/json"}
