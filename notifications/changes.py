@@ -23,6 +23,8 @@ from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
 from weir.redis_link import outages
 
+# For who counts a user's rows, and changes them as counted.
+LOCK_READ_MARKS = Statement("lock_read_marks", commits=False)
 NOTE_DOUBTS_WITHIN = Statement("note_doubts", commits=False)
 
 # Seconds after the COMMIT. A reconciler considers a delta lost if it is missing for three seconds, and repairs the

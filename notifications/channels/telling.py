@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from weir.notifications import changes, user_keys
+from weir.notifications.changes import LOCK_READ_MARKS
 from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement, bigints
@@ -53,7 +54,6 @@ DIGESTS_HAVE_WORK = Statement("digests_have_work", returns=bool, commits=False, 
 DRAFTED = Statement("drafted", returns=int, commits=False, prepare=True)
 GATHER = Statement("gather", returns=UserKey, commits=False)
 GATHER_ROWS = Statement("gather_rows", commits=False)
-LOCK_READ_MARKS = Statement("lock_read_marks", commits=False)
 POSTPONE = Statement("postpone", commits=False)
 RELEASE = Statement("release", row=Released, commits=False)
 TELL = Statement("tell", returns=int, commits=False, prepare=True)

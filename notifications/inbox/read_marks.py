@@ -14,6 +14,7 @@ from typing import NamedTuple
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from weir.notifications import changes, watching
+from weir.notifications.changes import LOCK_READ_MARKS
 from weir.notifications.models import ReadMark
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement
@@ -39,7 +40,6 @@ class SettledRows(NamedTuple):
 
 
 ADOPT_MARKED = Statement("adopt_marked", row=SettledRows, commits=True)
-LOCK_READ_MARKS = Statement("lock_read_marks", commits=False)
 OLDEST_READ_MARKS = Statement("oldest_read_marks", row=OldMark, commits=False)
 REMOVE_READ_MARKS = Statement("remove_read_marks", commits=False)
 SETTLE_HAS_WORK = Statement("settle_has_work", returns=bool, commits=False, prepare=True)

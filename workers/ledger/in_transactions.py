@@ -2,5 +2,5 @@
 
 from weir.postgres.statements import Statement
 
-BEGIN = Statement("begin", commits=False, prepare=True)
-RECORD = Statement("record", commits=False, prepare=True)
+BEGIN_WITHIN = Statement("begin", commits=False, prepare=True)
+RECORD_WITHIN = Statement("record", commits=False, prepare=True)

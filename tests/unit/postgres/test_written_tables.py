@@ -18,6 +18,7 @@ VIEWS = {
     "weir_ratelimit_backlog": {"has_backlog", "due_at"},
     "weir_ratelimit_slot_use": {"claimed_at", "finished_at", "released_at", "passed_on_at"},
 }
+CANCELLED = frozenset({"state", "claim_token", "claimed_until", "ended_at", "last_reply"})
 # What a room writes of another's tables all the same.
 EXCEPTIONS = {
     # It reserves for the fetches that it picks, at two thousand sites in one statement, under the locks of the sites'
@@ -26,6 +27,11 @@ EXCEPTIONS = {
         Written(LOCKS, "weir_ratelimit_site"),
         Written("UPDATE", "weir_ratelimit_site", frozenset({"next_start", "turn_share", "turn_used"})),
         Written("INSERT", "weir_ratelimit_slot"),
+    },
+    # Triggers: whatever ends a fetch ends the effect that nobody else would begin.
+    "workers/fetches/migrations/0030_effect.py": {Written("UPDATE", "weir_effects_effect", CANCELLED)},
+    "workers/fetches/migrations/0033_effect_ends_with_fetch.py": {
+        Written("UPDATE", "weir_effects_effect", CANCELLED | {"begun_at", "phase"})
     },
     # Notes when a token was shown: for `weir.api`, in whose folder tokens are a room of their own.
     "weir/api/access.py": {Written("UPDATE", "weir_tokens_token", frozenset({"last_used_at"}))},

@@ -86,8 +86,8 @@ class _WithinTransaction(EmailLedger):
     def __init__(self) -> None:
         super().__init__(Email, NAMES)
         names = NAMES._asdict()
-        self._begin = in_transactions.BEGIN.with_names(names)
-        self._record = in_transactions.RECORD.with_names(names)
+        self._begin = in_transactions.BEGIN_WITHIN.with_names(names)
+        self._record = in_transactions.RECORD_WITHIN.with_names(names)
 
     def writes(self, row: Email, outcome: Outcome) -> bool:
         return leases.Ledger._write(self, row, outcome)  # noqa: SLF001  of the base class
