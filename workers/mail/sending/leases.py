@@ -115,7 +115,7 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
     """Record that the e-mail's transmission to this relay begins now: from here on the e-mail is never taken back.
 
     In the same transaction, an e-mail of a drafted kind tells what its draft says. If this is not exactly what is still
-    to be told, nothing is recorded, and the e-mail is drafted anew a second later.
+    to be told, nothing is recorded, and the e-mail is due again, to be drafted anew.
 
     Raises ClaimLost if the claim is lost, the e-mail has expired, or its draft does not hold any more.
     """
