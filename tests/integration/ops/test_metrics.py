@@ -49,7 +49,7 @@ from weir.workers.webhooks.models import Endpoint
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
 
 TOKEN = "a-long-random-text"  # noqa: S105  of the tests
-MOST_SERIES = 116
+MOST_SERIES = 120
 Series = dict[tuple[str, tuple[str, ...]], float]
 
 
