@@ -42,8 +42,11 @@ from weir.workers.fetches.fetcher.results.writer import SUSPECT_LOSSES, Writer, 
 from weir.workers.fetches.jobs import Answer
 from weir.workers.fetches.maintenance.sweep import sweep
 from weir.workers.fetches.models import Fetch, FetchState
+from weir.workers.fetches.models.fetch import AWAITS_EFFECT
 from weir.workers.fetches.once import gate
 from weir.workers.fetches.once.kinds import request_kind
+from weir.workers.fetches.reports.batches import outlook
+from weir.workers.fetches.reports.timeline import timeline
 from weir.workers.fetches.reports.why import why
 from weir.workers.fetches.retrying import retry_failed
 from weir.workers.ledger import outcomes as ledger_outcomes
@@ -348,9 +351,7 @@ def test_a_key_that_is_forgotten_meanwhile_is_told(settings: Settings) -> None:
     assert told() == ["weir.E043"]
 
 
-def test_a_fetch_that_fails_before_its_turn_ends_its_effect(
-    at: Serving, fetcher: Fetcher, settings: Settings
-) -> None:
+def test_a_fetch_that_fails_before_its_turn_ends_its_effect(at: Serving, fetcher: Fetcher, settings: Settings) -> None:
     """Whatever it fails of; a person can have it done again."""
     settings.WEIR_OBEY_ROBOTS = True
     site = at(reply(200, "User-agent: *\nDisallow: /orders\n"))
@@ -465,7 +466,7 @@ def test_an_effect_is_not_handed_over_to_a_fetch_that_is_about_to_fail(at: Servi
     """A fetcher has turned it away, and not stored that yet: a person has the effect done again just then."""
     site = at(reply(201, "taken"))
     fetch = order(site)
-    Effect.objects.filter(pk=fetch.effect_id).update(
+    Effect.objects.filter(fetches=fetch).update(
         state=EffectState.UNKNOWN, claim_token=uuid4(), begun_at=Now(), ended_at=Now(), phase="begun", last_reply="?"
     )
     assert reserve_all()
@@ -476,7 +477,7 @@ def test_an_effect_is_not_handed_over_to_a_fetch_that_is_about_to_fail(at: Servi
     assert (admitted, effect_of(fetch).state) == ([], EffectState.PENDING)
     store([outcome_of(event) for event in turned_away])
     assert Fetch.objects.get(pk=fetch.pk).state == FetchState.FAILED
-    Effect.objects.filter(pk=fetch.effect_id, next_attempt_at__lt=HANDED_OVER).update(next_attempt_at=Now())
+    Effect.objects.filter(fetches=fetch, next_attempt_at__lt=HANDED_OVER).update(next_attempt_at=Now())
     runner.perform_due()
     assert effect_of(fetched(fetch, fetcher)).state == EffectState.DONE
 
@@ -498,3 +499,16 @@ def test_an_answer_counts_whose_fetch_is_taken_back(at: Serving) -> None:
     writer.put(Answer(job=job, status_code=201, headers=(), body=b"", lateness_ms=0.0, elapsed_ms=1.0))
     assert writer.close(20)
     assert (stored, effect_of(fetch).state) == ([1], EffectState.DONE)
+
+
+def test_what_waits_for_a_probe_has_no_time(at: Serving, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its site's next starts nor the end of its batch are in seven thousand years."""
+    monkeypatch.setattr(kinds, "_kinds", {**kinds._kinds})
+    request_kind(PROBED, probe=lambda _effect: None)
+    site = at(b"")
+    fetch = order(site, kind=PROBED, batch="orders")
+    fetch_until(fetcher, lambda: Fetch.objects.filter(AWAITS_EFFECT), "the fetch to wait for the probe")
+    assert fetch.site_id
+    assert timeline(fetch.site_id).next_starts == []
+    assert fetch.batch_id
+    assert not outlook(fetch.batch_id).is_known

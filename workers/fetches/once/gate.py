@@ -1,7 +1,7 @@
 """The gate between claiming and requesting for jobs whose requests are made once: their effects are claimed, too.
 
-A job whose effect cannot begin is turned away: its effect has ended, or is deleted; or it may have happened, so that its
-probe is asked. For the claimer's thread: the gate waits for the database.
+A job whose effect cannot begin is turned away: its effect has ended, or is deleted; or it may have happened, so that
+its probe is asked. For the claimer's thread: the gate waits for the database.
 """
 
 from collections.abc import Mapping, Sequence

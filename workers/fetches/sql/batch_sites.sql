@@ -14,7 +14,8 @@ WITH waiting AS MATERIALIZED (
 )
 SELECT
     site.name, fetches,
-    extract(epoch FROM due_at - statement_timestamp())::float8 AS due_in_s,
+    CASE WHEN due_at >= '8000-01-01 00:00:00+00' THEN 'Infinity'  -- it waits for what became of its effect
+        ELSE extract(epoch FROM due_at - statement_timestamp())::float8 END AS due_in_s,
     (SELECT count(*) FROM waiting) AS looked_at
 FROM counted
 CROSS JOIN LATERAL (

@@ -51,6 +51,7 @@ SELECT
                         SELECT id, url, is_robots, not_before
                         FROM weir_fetches_fetch
                         WHERE site_id = site.id AND state = 'queued'
+                            AND not_before < '8000-01-01 00:00:00+00'  -- or it waits for what became of its effect
                         ORDER BY priority DESC, not_before, id
                         LIMIT %(looked_at)s
                     ) AS by_age

@@ -101,7 +101,7 @@ def _stored_with_effects(
     with transaction.atomic():
         rows = execute(STORE, parameters)
         outcomes_of = Counter(cast("list[int]", parameters["fetch_id"]))
-        changed = {row.id for row in rows if outcomes_of[row.id] == 1}  # of two, a former turn's and its own, one counts
+        changed = {row.id for row in rows if outcomes_of[row.id] == 1}  # of two, one is of a former turn
         for fetch_id, settled in sorted(effects, key=lambda each: each[1].effect.pk):
             held.record(settled, has_turn=fetch_id in changed)
     return rows
