@@ -366,6 +366,7 @@ def test_a_fetch_that_fails_before_its_turn_ends_its_effect(at: Serving, fetcher
     assert effect_of(fetched(fetch, fetcher)).state == EffectState.DONE
 
 
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
 def test_what_may_have_happened_is_unknown_if_its_fetch_ends(
     at: Serving, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
