@@ -99,12 +99,13 @@ Notification.objects.filter(kind="later", digest_due_at__isnull=False).update(di
 with transaction.atomic():
     assert telling.begin_gathering() and set(telling.users_due(500)) == {*keys} - {first}
     telling.stay_on_page([third])
-    telling.gather({second: 1})
+    telling.gather({second: 1}, has_rows={})
+    assert [(row.user_id, row.rows) for row in telling.to_tell([second])] == [(second, 2)]
     told = [row.pk for row in telling.drafted(1, second)]
     assert len(told) == 2 and telling.tell(1, second, told)
 right("told")
 assert not {third, first} & {*telling.users_due(500)}
-telling.release([1], is_over=True)
+telling.release([1], is_over=True, by_digest=True)
 right("not told")
 preferences.stop_digests(str(second))
 assert preferences.preferences(second) == {"later": "page"}
