@@ -101,8 +101,8 @@ def test_an_effect_that_is_purged_while_it_is_asked_for_again_is_queued(
 
 def test_old_effects_are_found_by_index() -> None:
     now = database_now()
-    rows = [Effect(kind=BLIND, key=str(n), state="done", done_at=now, ended_at=now) for n in range(2_000)]
-    Effect.objects.bulk_create(rows)
+    of_all = {"kind": BLIND, "state": "done", "done_at": now, "ended_at": now, "context": {"said": "x" * 1_000}}
+    Effect.objects.bulk_create([Effect(**of_all, key=str(number)) for number in range(2_000)])
     nodes = plan_of("weir.workers.effects", "purge", {"older_than": 86_400.0, "batch": purge.BATCH})
     assert "weir_effect_ended" in {node.get("Index Name") for node in nodes}
     assert "weir_effects_effect" not in {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"}
