@@ -41,11 +41,13 @@ from weir.workers.fetches.fetcher.results.store import store
 from weir.workers.fetches.fetcher.results.writer import SUSPECT_LOSSES, Writer, outcome_of
 from weir.workers.fetches.jobs import Answer
 from weir.workers.fetches.maintenance.sweep import sweep
+from weir.workers.fetches.management import fetch_text
 from weir.workers.fetches.models import Fetch, FetchState
 from weir.workers.fetches.models.fetch import AWAITS_EFFECT
 from weir.workers.fetches.once import gate
 from weir.workers.fetches.once.kinds import request_kind
 from weir.workers.fetches.reports.batches import outlook
+from weir.workers.fetches.reports.fetch_way import fetch_way
 from weir.workers.fetches.reports.timeline import timeline
 from weir.workers.fetches.reports.why import why
 from weir.workers.fetches.retrying import retry_failed
@@ -338,6 +340,10 @@ def test_operators_see_what_it_waits_for(at: Serving, fetcher: Fetcher) -> None:
     assert why(fetch.pk).blockers[0].remedy == command
     Fetch.objects.filter(pk=fetch.pk).update(state=FetchState.QUEUED, finished_at=None, not_before=HANDED_OVER_UNTIL)
     assert ("effect", command) in [(each.kind, each.remedy) for each in why(fetch.pk).blockers]
+    way = fetch_way(fetch.pk)
+    [due] = [step for step in way.steps if step.kind == "due"]
+    assert (due.at, due.text) == (None, "when it is known what became of its effect")
+    assert fetch_text.details(way)["due_at"] is None
 
 
 def test_a_key_that_is_forgotten_meanwhile_is_told(settings: Settings) -> None:

@@ -60,7 +60,8 @@ def sentences(found: BatchOutlook) -> Iterator[str]:
     if found.ends_in_s is None:
         return
     if not found.is_known:
-        yield f"When it ends is not known: {terminal.printable(found.sites[0].site)} is paused, or does not answer."
+        site = terminal.printable(found.sites[0].site)
+        yield f"When it ends is not known: {site} is paused, does not answer, or is asked what became of an effect."
     else:
         last = terminal.printable(found.sites[0].site)
         yield f"Its last fetch starts in {terminal.span(found.ends_in_s)} at the soonest, at {last}."

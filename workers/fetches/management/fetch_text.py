@@ -62,7 +62,7 @@ def details(way: FetchWay) -> dict[str, object]:
     fetch = way.fetch
     times = {
         "queued_at": fetch.created_at,
-        "due_at": fetch.due_since or fetch.not_before,
+        "due_at": fetch.due_at,
         "slot_at": fetch.slot_at,
         "started_at": fetch.started_at,
         "finished_at": fetch.finished_at,

@@ -17,7 +17,7 @@ from weir.workers.fetches.access_tokens.tokens import WAITS
 from weir.workers.fetches.enqueue import webhooks
 from weir.workers.fetches.models import FINAL, HELD, FetchState
 from weir.workers.fetches.reports.preview import MOST, BodyPreview, preview
-from weir.workers.fetches.reports.waiting_fetch import UnknownFetch
+from weir.workers.fetches.reports.waiting_fetch import UnknownFetch, awaits_effect
 
 
 class FetchOnItsWay(NamedTuple):
@@ -46,6 +46,7 @@ class FetchOnItsWay(NamedTuple):
     is_robots: bool
     token_client: str
     endpoint_id: int | None  # to which it is a webhook
+    effect_id: int | None  # its request is made once
     created_at: datetime
     not_before: datetime
     due_since: datetime | None
@@ -71,6 +72,18 @@ class FetchOnItsWay(NamedTuple):
     body_storage: str  # "" if PostgreSQL has it
     body_headers: object  # that came with the body: `headers`, unless they are those of a 304
     now: datetime
+
+    @property
+    def waits_until(self) -> str:
+        """Return what the queued fetch waits for, if it has no time at which it is due; "" otherwise."""
+        if webhooks.is_held(self.endpoint_id, self.not_before):
+            return "its endpoint is resumed"
+        return "it is known what became of its effect" if awaits_effect(self.effect_id, self.not_before) else ""
+
+    @property
+    def due_at(self) -> datetime | None:
+        """Return when the fetch is, or was, due; None if nobody knows."""
+        return None if self.waits_until else self.due_since or self.not_before
 
 
 FETCH_WAY = Statement("fetch_way", row=FetchOnItsWay, commits=False)
@@ -124,8 +137,8 @@ def _due(row: FetchOnItsWay) -> Iterator[WayStep]:
         )
         yield WayStep(kind=waits_for, at=row.not_before, text="it is due again", is_expected=row.not_before > row.now)
         return
-    if webhooks.is_held(row.endpoint_id, row.not_before):
-        yield WayStep(kind="due", at=None, text="when its endpoint is resumed", is_expected=True)
+    if row.waits_until:
+        yield WayStep(kind="due", at=None, text=f"when {row.waits_until}", is_expected=True)
         return
     again = "again" if row.state == FetchState.QUEUED and row.attempts else ""
     yield WayStep(kind="due", at=row.not_before, text=again, is_expected=row.not_before > row.now)

@@ -77,12 +77,17 @@ class WaitingFetch(NamedTuple):
     @property
     def awaits_effect(self) -> bool:
         """Return whether its request may have been made, and the probe of its effect is asked."""
-        return self.effect_id is not None and self.not_before >= HANDED_OVER
+        return awaits_effect(self.effect_id, self.not_before)
 
     @property
     def effect_command(self) -> str:
         """Return the command that shows the effect of a fetch whose request is made once; "" for other fetches."""
         return f"manage.py effects show {self.effect_id}" if self.effect_id else ""
+
+
+def awaits_effect(effect_id: int | None, not_before: datetime) -> bool:
+    """Return whether a queued fetch waits until it is known what became of its effect."""
+    return effect_id is not None and not_before >= HANDED_OVER
 
 
 def starts_in_s(row: WaitingFetch, from_s: float) -> float:

@@ -5,7 +5,7 @@ SELECT
     job.id, url, hop_url, redirects, state, coalesce(site.name, '') AS site, priority, coalesce(share, '') AS share, coalesce(reference, '') AS reference,
     attempts, max_attempts,
     method, max_redirects, CASE WHEN redirects > 0 THEN redirect_chain END AS redirect_chain, idempotency_key,
-    octet_length(request.content) AS request_body_bytes, status_code, job.error, request_headers, job.headers, is_robots, token_client, endpoint_id, job.created_at, not_before, due_since, started_at,
+    octet_length(request.content) AS request_body_bytes, status_code, job.error, request_headers, job.headers, is_robots, token_client, endpoint_id, effect_id, job.created_at, not_before, due_since, started_at,
     job.finished_at, lateness_ms, elapsed_ms, on_done, on_done_called_at, on_done_again_at,
     unchanged_from_id AS unchanged_from, incomplete, correlation_id, coalesce(process.name, '') AS claimed_by,
     coalesce(batch.name, '') AS batch, job.batch_id,
