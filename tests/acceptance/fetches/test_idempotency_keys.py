@@ -3,7 +3,9 @@
 import os
 import random
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import count, islice
 
 import pytest
 
@@ -19,35 +21,40 @@ KILLS = 60 if "WEIR_FAULTS" in os.environ else 1
 APIS = 8
 A_SECOND = 20  # requests to each API
 PROGRESS = 60  # fetches between two kills
-WHILE_STARTING = 20  # further ones, made while a fetcher starts again: 11 on average
+BUSY = PROGRESS + A_SECOND * APIS  # that wait, at least, so that requests go on while a killed fetcher starts again
+MORE = 12  # requests of a method to an API
 NAMES = ("fetcher-1", "fetcher-2")
+METHODS = ("POST", "PATCH", "PUT")
 
 
-def requested(api: IdempotentApi, place: int, number: int) -> None:
-    """Ask for requests of three methods to an API, each with another body."""
-    for which, method in enumerate(("POST", "PATCH", "PUT")):
-        for count in range(number):
-            request_fetches(
-                [f"http://{api.address}/things"],
-                method=method,
-                json={"api": place, "method": which, "number": count},
-                repeatable=True,
-                max_attempts=1_000,
-            )
+def ask(apis: list[IdempotentApi], numbers: Iterator[int]) -> None:
+    """Ask all APIs for more requests of three methods, each with another body, if few wait."""
+    if Fetch.objects.unfinished().count() >= BUSY:
+        return
+    for number in islice(numbers, MORE):
+        for place, api in enumerate(apis):
+            for method in METHODS:
+                request_fetches(
+                    [f"http://{api.address}/things"],
+                    method=method,
+                    json={"api": place, "method": method, "number": number},
+                    repeatable=True,
+                    max_attempts=1_000,
+                )
 
 
 @pytest.mark.faults
 def test_each_request_has_its_effect_exactly_once(cluster: Cluster) -> None:
     """Fetchers are killed, and the API reads requests without an answer; it is asked again with the same key."""
     chance = random.Random(os.environ.get("WEIR_FAULTS_SEED", "weir"))  # noqa: S311  which fetcher is killed
-    number = 10 + KILLS * (PROGRESS + WHILE_STARTING) // APIS // 3
+    numbers = count()
     with ExitStack() as leaving:
         apis = [leaving.enter_context(running(f"127.1.252.{place + 1}", f"api {place}")) for place in range(APIS)]
-        for place, api in enumerate(apis):
+        for api in apis:
             site_settings.set_rate(api.address, f"{A_SECOND}/s", obeys_robots=False)
-            requested(api, place, number)
         cluster.start_together("ticks", "beat", *NAMES)
         for _ in range(KILLS):
+            ask(apis, numbers)
             wait_for_progress(PROGRESS, 60, f"requests to go on: {states()}")
             killed = chance.choice(NAMES)
             cluster.kill(killed)
@@ -55,17 +62,18 @@ def test_each_request_has_its_effect_exactly_once(cluster: Cluster) -> None:
         wait_for(all_ended, 180, f"all to end: {states()}")
 
     arrivals = [arrival for api in apis for arrival in api.arrivals]
+    of_method = next(numbers)  # requests to each API
     statuses = sum((api.statuses for api in apis), start=Counter[int]())
     intervals = {api.address.partition(":")[0]: 1 / A_SECOND for api in apis}
     lost = sum(Fetch.objects.values_list("losses", flat=True))
     print(f"\nfetches: {Fetch.objects.count()}  requests: {len(arrivals)}  {statuses}  lost: {lost}")
     assert early(arrivals, intervals) == 0
-    assert states() == {FetchState.DONE: 3 * number * APIS}
+    assert states() == {FetchState.DONE: len(METHODS) * of_method * APIS}
     assert set(Fetch.objects.values_list("status_code", flat=True)) == {201}
     for api in apis:
-        assert len(api.effects) == 3 * number
+        assert len(api.effects) == len(METHODS) * of_method
         assert set(api.effects.values()) == {1}, "each exactly once"
         assert {str(key) for key in Fetch.objects.values_list("idempotency_key", flat=True)} >= set(api.by_key)
     assert statuses.keys() <= {0, 201, 409, 500}, "no request came with the key of another one, and none without one"
     assert statuses[409], "the API was asked again while its work went on"
-    assert statuses[0] > number, "many requests were read, and got no answer"
+    assert statuses[0] > of_method, "many requests were read, and got no answer"
