@@ -137,6 +137,8 @@ _PLACES = {
     "resolve_effect": "weir.workers.effects.resolving:resolve",
     "EffectAct": "weir.workers.effects.models:Act",
     "UnknownEffectKind": "weir.workers.effects.kinds",
+    "forget_effects": "weir.workers.effects.maintenance.forgetting:forget_user",
+    "ForgottenEffects": "weir.workers.effects.maintenance.forgetting:Forgotten",
     # --- Rows of any model
     "claim_rows": "weir.workers.claims:claim",
     "each_locked_row": "weir.workers.claims:each_locked",

@@ -47,6 +47,8 @@ from weir.workers.effects.answers import Done as EffectDone
 from weir.workers.effects.answers import NotDone
 from weir.workers.effects.kinds import UnknownEffectKind
 from weir.workers.effects.kinds import register as effect_kind
+from weir.workers.effects.maintenance.forgetting import Forgotten as ForgottenEffects
+from weir.workers.effects.maintenance.forgetting import forget_user as forget_effects
 from weir.workers.effects.models import Act as EffectAct
 from weir.workers.effects.models import Effect
 from weir.workers.effects.performing.attempts import EffectAttempt
@@ -142,6 +144,7 @@ __all__ = [
     "EmailContent",
     "Fetch",
     "FetchState",
+    "ForgottenEffects",
     "ForgottenRecipient",
     "InvalidRate",
     "InvalidSiteName",
@@ -179,6 +182,7 @@ __all__ = [
     "estimate_wait",
     "finish_slots",
     "forecast_site",
+    "forget_effects",
     "forget_notifications",
     "forget_recipient",
     "mark_all_read",

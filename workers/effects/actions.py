@@ -1,17 +1,21 @@
-"""Lets operators resolve effects and pause kinds, each time with a reason and an entry in the audit trail.
+"""Lets operators resolve effects, pause kinds and forget users, with a reason and an entry in the audit trail.
 
 Functions raise acting.ActRefused if the actor may not act, or gives no reason, and acting.Changed if `seen`, the
 version that the actor has looked at, is not the effect's or the kind's version any more; None stands for any version.
 """
 
+import math
 from typing import Final
+from uuid import UUID
 
 from django.db import transaction
 
 from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.effects import kinds, queueing, resolving
+from weir.workers.effects.maintenance import forgetting
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
+from weir.workers.effects.names import MAY_ACT
 from weir.workers.ledger.pausing import PausedKinds
 from weir.workers.ledger.pausing import version_of as version_of_kind
 from weir.workers.ledger.resolving import version_of
@@ -19,8 +23,9 @@ from weir.workers.ledger.resolving import version_of
 __all__ = ["version_of", "version_of_kind"]
 
 RESOLVE: Final = resolving.ACTIONS
-PAUSE: Final = AuditedAction("effects.pause_kind", resolving.MAY_ACT, wants_reason=True)
-RESUME: Final = AuditedAction("effects.resume_kind", resolving.MAY_ACT, wants_reason=True)
+PAUSE: Final = AuditedAction("effects.pause_kind", MAY_ACT, wants_reason=True)
+RESUME: Final = AuditedAction("effects.resume_kind", MAY_ACT, wants_reason=True)
+FORGET: Final = forgetting.ACTION
 
 
 def resolve(actor: Actor, effect_id: int, act: Act, *, why: str, seen: str | None = None) -> Effect:
@@ -30,6 +35,12 @@ def resolve(actor: Actor, effect_id: int, act: Act, *, why: str, seen: str | Non
         looked_at = Effect.objects.select_for_update().get(pk=effect_id)
         acting.refuse_changed(f"Effect {effect_id}", version_of(looked_at), seen)
         return resolving.resolve_as(actor, effect_id, act, why)
+
+
+def forget(actor: Actor, user: str | int | UUID, *, why: str, within_s: float = math.inf) -> forgetting.Forgotten:
+    """Remove what effects say about a user, in several transactions: see forgetting.forget_user."""
+    FORGET.allow(actor, why)
+    return forgetting.forget_as(actor, user, why, within_s=within_s)
 
 
 def _begin_pause(kind: str, who: str, why: str) -> bool:

@@ -23,7 +23,7 @@ class EffectsConfig(weir_apps.WeirApp):
         from weir.workers import task_names  # noqa: PLC0415  needs loaded apps, as the others
         from weir.workers.beat import work  # noqa: PLC0415
         from weir.workers.effects import checks  # noqa: F401, PLC0415  registering is the purpose
-        from weir.workers.effects.maintenance import recovering, stepping  # noqa: PLC0415
+        from weir.workers.effects.maintenance import forgetting, recovering, stepping  # noqa: PLC0415
         from weir.workers.effects.names import NAMES  # noqa: PLC0415
         from weir.workers.effects.on_done import CALLS_DUE  # noqa: PLC0415
         from weir.workers.ledger.queueing import HAS_WORK  # noqa: PLC0415
@@ -33,7 +33,12 @@ class EffectsConfig(weir_apps.WeirApp):
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="weir.workers.effects")
         has_work, calls_due = work.answer_of(HAS_WORK.with_names(NAMES._asdict())), work.answer_of(CALLS_DUE)
         work.ask_before(task_names.PERFORM_EFFECTS, lambda: has_work() or calls_due(), sent_every_s=math.inf)
-        work.ask_before(task_names.PURGE_EFFECTS, lambda: settings.WEIR_EFFECT_RETENTION > 0, sent_every_s=math.inf)
+        is_to_forget = work.answer_of(forgetting.IS_TO_FORGET)
+        work.ask_before(
+            task_names.PURGE_EFFECTS,
+            lambda: settings.WEIR_EFFECT_RETENTION > 0 or is_to_forget(),
+            sent_every_s=math.inf,
+        )
 
         autodiscover_modules("effects")
         hidden.hide()

@@ -1,4 +1,4 @@
-"""Lists effects page by page: those of a state, of a kind, or with a key.
+"""Lists effects page by page: those of a state, of a kind, with a key, or of a user.
 
 Where two filters are given, an index usually serves only one of them: see ledger/paging.py.
 """
@@ -16,19 +16,22 @@ from weir.workers.ledger.paging import NEWEST_FIRST, RowsPage
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EffectFilters:
-    """Which effects are wanted: their state, their kind, their key. "" selects any."""
+    """Which effects are wanted: their state, their kind, their key, their user's key. "" selects any."""
 
     state: str = ""
     kind: str = ""
     key: str = ""
+    user: str = ""
 
 
 def listed(wanted: EffectFilters) -> QuerySet[Effect]:
-    """Return the effects: the newest first of those that are done or in any state, the oldest first of all others."""
+    """Return the effects: the newest first of a user's, and of those that are done or in any state; else the oldest."""
     chosen = {name: value for name in ("state", "kind") if (value := getattr(wanted, name))}
     found: QuerySet[Effect] = Effect.objects.filter(**chosen)
     if wanted.key:
         found = found.filter(pk__in=ids_of_key(wanted.key, wanted.kind))
+    if wanted.user:
+        found = found.filter(user_key=wanted.user).exclude(user_key="")
     return found.order_by(*_order(wanted))
 
 
@@ -36,7 +39,9 @@ def page(wanted: EffectFilters, cursor: str = "") -> RowsPage[Effect]:
     """Return up to paging.A_PAGE effects after the cursor. Reads only. Raises BadCursor."""
     column = _order(wanted)[0]
     served = None
-    if wanted.kind and not wanted.key:
+    if wanted.user:
+        served = listed(EffectFilters(user=wanted.user)) if wanted.state or wanted.kind else None
+    elif wanted.kind and not wanted.key:
         served = listed(EffectFilters(state="" if column == NEWEST_FIRST else wanted.state))
     elif wanted.state == EffectState.DONE and not wanted.key:
         served = listed(EffectFilters())
@@ -58,4 +63,4 @@ def names() -> list[str]:
 
 
 def _order(wanted: EffectFilters) -> tuple[str, ...]:
-    return (NEWEST_FIRST,) if wanted.state in {"", EffectState.DONE} else ("created_at", "pk")
+    return (NEWEST_FIRST,) if wanted.user or wanted.state in {"", EffectState.DONE} else ("created_at", "pk")

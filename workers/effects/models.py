@@ -19,6 +19,13 @@ OWES_CALL = (
     & ~Q(on_done="")
     & (Q(on_done_called_at__isnull=True) | Q(on_done_called_at__lt=F("ended_at")))
 )
+# Its user was to be forgotten, and it has ended and told so since; or an outcome came late, after it was forgotten.
+TO_FORGET = (
+    Q(state__in=[state.value for state in ENDS], forgotten_at__isnull=False, on_done_again_at__isnull=True)
+    & (~Q(user_key="") | Q(forgotten_at__lt=F("ended_at")))
+    & (Q(on_done="") | Q(on_done_called_at__gte=F("ended_at")))
+)
+LONGEST_USER = 255  # characters
 _PENDING, _NOT_DONE = Q(state=EffectState.PENDING), ~Q(state=EffectState.DONE)
 
 
@@ -87,6 +94,17 @@ class Effect(LedgerRow):
     )
     on_done_again_at = models.DateTimeField(null=True, help_text="when it is called again: a worker knew no such task")
 
+    user_key = models.CharField(
+        max_length=LONGEST_USER,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the key of the user whom it concerns; empty: none is named, or the user was forgotten",
+    )
+    forgotten_at = models.DateTimeField(
+        null=True, help_text="when its user was to be forgotten, and then, once it had ended, was"
+    )
+
     objects: ClassVar = EffectQuerySet.as_manager()
 
     class Meta:
@@ -137,6 +155,10 @@ class Effect(LedgerRow):
                 condition=Q(state__in=[state.value for state in ENDS]),
                 name="weir_effect_ended",
             ),
+            # To list a user's effects, and to forget the user. Effects that name none are left out.
+            models.Index(fields=["user_key", "id"], condition=~Q(user_key=""), name="weir_effect_user"),
+            # What is still to be forgotten, by the purge, too.
+            models.Index(fields=["user_key", "id"], condition=TO_FORGET, name="weir_effect_to_forget"),
             # For lists of a state, the oldest first, and for numbers. Most effects are done, and are left out.
             models.Index(fields=["state", "created_at", "id"], condition=_NOT_DONE, name="weir_effect_not_done"),
         ]
@@ -146,7 +168,7 @@ class Effect(LedgerRow):
 
 
 class EffectResolution(models.Model):
-    """What an operator said about an effect, and what was known then. Never changed."""
+    """What an operator said about an effect, and what was known then. Only forgetting changes it."""
 
     effect = models.ForeignKey(Effect, models.PROTECT, related_name="resolutions")
     resolved_at = models.DateTimeField(db_default=Now())

@@ -21,6 +21,7 @@ class EffectState(models.TextChoices):
     EXPIRED = "expired"  # at `expires_at`, the effect had not happened, and no attempt had begun
 
 
+MAY_ACT: Final = "weir_effects.resolve_effect"
 ENDS: Final = (EffectState.DONE, EffectState.FAILED, EffectState.CANCELLED, EffectState.EXPIRED)
 
 

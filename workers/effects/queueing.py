@@ -10,15 +10,16 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from weir.postgres.statements import Statement
+from weir.postgres.texts import storable
 from weir.workers import task_names
 from weir.workers.effects import kinds
-from weir.workers.effects.models import Effect
+from weir.workers.effects.models import LONGEST_USER, Effect
 from weir.workers.effects.names import HANDED_OVER_UNTIL, NAMES
 from weir.workers.ledger import queueing
 from weir.workers.ledger.waking import Waker
@@ -42,7 +43,7 @@ class StoredRow(NamedTuple):
 QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
 _FIND = queueing.FIND.with_names(NAMES._asdict())
 # The fields of an Effect that are passed to the statement `queue` unchanged.
-_STORED = ("kind", "key", "priority", "idempotency_key", "correlation_id", "traceparent", "on_done")
+_STORED = ("kind", "key", "priority", "idempotency_key", "correlation_id", "traceparent", "on_done", "user_key")
 
 
 def once(
@@ -54,6 +55,7 @@ def once(
     expires_at: datetime | None = None,
     priority: int = 0,
     on_done: "str | Task[Any, Any] | None" = None,
+    user: str | int | UUID | None = None,
 ) -> Effect:
     """Queue the effect of this kind and key; return it, or the existing effect. Works in the caller's transaction.
 
@@ -68,11 +70,13 @@ def once(
     `on_done` is a Celery task, or its name: it is called with the effect's id when the effect has ended (`done`,
     `failed`, `cancelled` or `expired`), at least once; again if a person has it done again, and it ends again.
 
-    Raises UnknownEffectKind; TypeError for an `on_done` that is no task; and ValueError, and stores nothing, if the
-    key, a time, the priority, the context or the task's name is bad. An `expires_at` in the past is bad, unless the
-    effect exists already.
+    `user` is the key of the user whom the effect concerns, such as `user.pk`, by which `forget_effects` finds it.
+
+    Raises UnknownEffectKind; TypeError for an `on_done` that is no task, or a `user` that is no key; and ValueError,
+    and stores nothing, if the key, a time, the priority, the context, the user or the task's name is bad. An
+    `expires_at` in the past is bad, unless the effect exists already.
     """
-    asked = AskedEffect(kind, key, context or {}, not_before, expires_at, priority, name_of(on_done))
+    asked = AskedEffect(kind, key, context or {}, not_before, expires_at, priority, name_of(on_done), _user_key(user))
     effect, is_new = _queued(asked)
     if is_new:
         _WAKER.after_commit(effect)
@@ -87,12 +91,13 @@ def once_handed_over(
     not_before: datetime | None,
     expires_at: datetime | None,
     priority: int,
+    user: str | int | UUID | None,
 ) -> tuple[Effect, bool]:
     """Store an effect that the caller's room performs: no mailer takes it. Return it, and whether it is new.
 
     As `once` in all else; in the caller's transaction.
     """
-    asked = AskedEffect(kind, key, context, not_before, expires_at, priority)
+    asked = AskedEffect(kind, key, context, not_before, expires_at, priority, user_key=_user_key(user))
     return _queued(asked, is_handed_over=True)
 
 
@@ -106,6 +111,21 @@ class AskedEffect(NamedTuple):
     expires_at: datetime | None
     priority: int
     on_done: str = ""  # the name of a task
+    user_key: str = ""
+
+
+def key_of_user(user: str | int | UUID) -> str:
+    """Return the key of a user as text. Raises TypeError for what is no key, and ValueError for one that is bad."""
+    if isinstance(user, bool) or not isinstance(user, str | int | UUID):
+        raise TypeError(f"A user is named by a key, such as user.pk, and not by {user!r}.")
+    key = str(user)
+    if not key.strip() or storable(key, LONGEST_USER) != key:
+        raise ValueError(f"The key of a user has 1 to {LONGEST_USER} characters, but is {key!r}.")
+    return key
+
+
+def _user_key(user: str | int | UUID | None) -> str:
+    return "" if user is None else key_of_user(user)
 
 
 def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> tuple[Effect, bool]:
@@ -124,6 +144,7 @@ def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> tuple[Effect
         idempotency_key=uuid4(),
         correlation_id=correlation.current(),
         on_done=asked.on_done,
+        user_key=asked.user_key,
     )
     with spans.span("enqueue effect", {"weir.kind": kind}):
         effect.traceparent = spans.traceparent()

@@ -12,13 +12,12 @@ from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.effects import kinds, queueing
 from weir.workers.effects.models import Act, Effect, EffectResolution
-from weir.workers.effects.names import NAMES, EffectState
+from weir.workers.effects.names import MAY_ACT, NAMES, EffectState
 from weir.workers.effects.on_done import call_on_done
 from weir.workers.ledger.resolving import CannotBeResolved, Resolver
 
 __all__ = ["CannotBeResolved"]
 
-MAY_ACT: Final = "weir_effects.resolve_effect"
 ACTIONS: Final[Mapping[Act, AuditedAction]] = {
     act: AuditedAction(f"effects.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True) for act in Act
 }
@@ -53,6 +52,8 @@ class _Effects(Resolver[Effect, Act]):
             return refused
         if act == Act.ASK and not any(kind.probe for kind in kinds.registered() if kind.name == row.kind):
             return f"Effect {row.pk} cannot be asked about: {row.kind} has no probe."
+        if act == Act.AGAIN and row.forgotten_at and not row.user_key:
+            return f"Effect {row.pk} cannot be done again: what it was to do was forgotten with its user."
         return ""
 
     def wake(self) -> None:

@@ -7,7 +7,7 @@ from celery.signals import celeryd_after_setup, worker_process_shutdown, worker_
 
 from weir.workers import task_names
 from weir.workers.effects import on_done
-from weir.workers.effects.maintenance import purge
+from weir.workers.effects.maintenance import forgetting, purge
 from weir.workers.effects.performing import runner
 from weir.workers.effects.performing.threads import THREADS
 from weir.workers.on_done import unknown
@@ -27,11 +27,12 @@ def perform_effects() -> None:
 @shared_task(name=task_names.PURGE_EFFECTS, **task_names.OPTIONS)
 @serial.run_in(serial.MAINTENANCE)
 def purge_effects() -> None:
-    """Delete old effects, if WEIR_EFFECT_RETENTION is set.
+    """Delete old effects, if WEIR_EFFECT_RETENTION is set, and forget those that ended whose users were forgotten.
 
     It is safe to run this task twice, at the same time, or late, and to kill it anywhere.
     """
     purge.purge(within_s=purge.WITHIN_S)
+    forgetting.finish(within_s=purge.WITHIN_S)
 
 
 @celeryd_after_setup.connect

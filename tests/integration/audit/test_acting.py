@@ -24,6 +24,8 @@ from weir.ratelimit.models import PAUSED_FOREVER, Site
 from weir.workers.audit import acting, retention
 from weir.workers.audit.acting import Actor, NotPermitted
 from weir.workers.audit.models import Door, Entry
+from weir.workers.effects import actions as effects
+from weir.workers.effects.models import Act as EffectAct
 from weir.workers.fetches.actions import batches, fetches, sites
 from weir.workers.fetches.batches.counts import batch_counts
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
@@ -129,6 +131,10 @@ def test_only_one_who_may(site: str) -> None:
         lambda: addresses.suppress(stranger, "kim@example.com", why="Asked."),
         lambda: addresses.release(stranger, "0", why="Asked."),
         lambda: addresses.forget(stranger, "kim@example.com", why="Asked."),
+        lambda: effects.resolve(stranger, 1, EffectAct.DONE, why="It did."),
+        lambda: effects.pause(stranger, "stripe.refund", why="It is wrong."),
+        lambda: effects.resume(stranger, "stripe.refund", why="It is right."),
+        lambda: effects.forget(stranger, 8, why="Asked."),
         lambda: unread.reconcile_user(stranger, 1),
         lambda: unread.reconcile_users(stranger, None),
         lambda: unread.delete_notifications(stranger, Meant()),

@@ -24,6 +24,7 @@ from weir.postgres.moments import now
 from weir.ratelimit import site_settings
 from weir.workers.effects import kinds, reports
 from weir.workers.effects.answers import Done, NotDone
+from weir.workers.effects.maintenance import forgetting
 from weir.workers.effects.maintenance.purge import purge
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
 from weir.workers.effects.names import HANDED_OVER, HANDED_OVER_UNTIL, NAMES, EffectState
@@ -125,6 +126,20 @@ def test_the_first_call_for_a_key_counts(at: Serving, fetcher: Fetcher) -> None:
     assert site.got[0].fields["idempotency-key"] == str(effect.idempotency_key) == str(fetch.idempotency_key)
     assert (effect.state, effect.result) == (EffectState.DONE, {"fetch": fetch.pk, "status": 201})
     assert (fetch.state, fetch.status_code, fetch.content) == (FetchState.DONE, 201, b"taken")
+
+
+def test_a_request_of_a_user_who_is_forgotten_is_made_and_not_made_again(at: Serving, fetcher: Fetcher) -> None:
+    """It waits when the user is forgotten, and ends after that."""
+    site = at()
+    url = f"http://{site.name}/orders"
+    effect = request_once("POST", url, key="17", user=8)
+    assert forgetting.forget_user(8, "ada", "Asked.") == (0, 1)
+    fetched(Fetch.objects.get(), fetcher)
+    assert forgetting.finish() == 1
+    assert request_once("POST", url, key="17", user=8) == effect
+    effect.refresh_from_db()
+    assert (effect.state, effect.context, effect.result) == (EffectState.DONE, {}, None)
+    assert (Fetch.objects.count(), len(site.got)) == (1, 1)
 
 
 @pytest.mark.parametrize("given", [{"method": "GET"}, {"kind": "test.blind"}, {"url": "ftp://a.example/"}, {"key": ""}])

@@ -38,6 +38,7 @@ def unknown(*keys: str, kind: str = BLIND) -> list[Effect]:
 def test_the_list_begins_with_what_is_unknown_and_finds_by_state_kind_and_key() -> None:
     browser = signed_in()
     [lost], [waits, other] = unknown("4711"), queued("4712", "4713", kind=PROBED)
+    Effect.objects.filter(pk=waits.pk).update(user_key="8")
     for query, expected in {
         "": {lost},
         "?state=pending": {waits, other},
@@ -45,6 +46,8 @@ def test_the_list_begins_with_what_is_unknown_and_finds_by_state_kind_and_key() 
         f"?kind={PROBED}": {waits, other},
         "?key=4712": {waits},
         "?key=4711&state=pending": set(),
+        "?user=8": {waits},
+        "?user=8&state=unknown": set(),
         "?state=": {lost, waits, other},
     }.items():
         page = browser.get(f"/effects/{query}").text

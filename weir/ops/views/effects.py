@@ -32,6 +32,7 @@ FILTERS: Final = PageFilters(
     ),
     Choice(name="kind", label="Kind", values=listing.names),
     Text(name="key", label="Key"),
+    Text(name="user", label="User"),
 )
 
 

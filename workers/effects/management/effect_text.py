@@ -22,6 +22,7 @@ TIMES = (
     "ask_until",
     "on_done_called_at",
     "on_done_again_at",
+    "forgotten_at",
 )
 TEXTS = ("kind", "key", "state", "phase", "last_reply", "claimed_by", "reference", "correlation_id", "on_done")
 
@@ -33,6 +34,7 @@ def as_data(effect: Effect) -> dict[str, Any]:
     return {
         "id": effect.pk,
         **texts,
+        "user": effect.user_key,
         "attempts": effect.attempts,
         "idempotency_key": str(effect.idempotency_key),
         "result": effect.result,
@@ -57,7 +59,7 @@ def details(effect: Effect) -> dict[str, Any]:
 
 def as_text(data: Mapping[str, Any]) -> str:
     """Return what `details` has, for people."""
-    shown = {name: data[name] for name in ("id", *TEXTS, "attempts", "idempotency_key", *TIMES, "version")}
+    shown = {name: data[name] for name in ("id", *TEXTS, "user", "attempts", "idempotency_key", *TIMES, "version")}
     shown |= {name: json.dumps(data[name]) for name in ("context", "result") if data[name] is not None}
     lines = {
         name.replace("_", " "): terminal.printable(str(value))

@@ -13,6 +13,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.db import transaction
 
@@ -58,6 +59,7 @@ def request_once(
     batch: str | None = None,
     share: str | None = None,
     reference: str | None = None,
+    user: str | int | UUID | None = None,
 ) -> Effect:
     """Have a POST, PUT, PATCH or DELETE made in a slot of its site, at most once; return its effect.
 
@@ -72,7 +74,8 @@ def request_once(
 
     The request is made as those of `request_fetch`, whose parameters have the same meaning, but over a connection of
     its own. No attempt begins at `expires_at` or later. `on_done` is called with the id of the fetch when the fetch has
-    ended. `priority` is from -100 to 100.
+    ended. `priority` is from -100 to 100. `user` is the key of the user whom the request concerns: `forget_effects`
+    finds the effect by it, and leaves the fetch, which is deleted after WEIR_FETCH_RETENTION.
 
     Raises UnknownEffectKind; and ValueError or TypeError, and stores nothing, as `once` and `request_fetch` do, for a
     URL that Weir does not fetch, another method, and a kind that is not one of requests. Raises SitesLocked as
@@ -101,6 +104,7 @@ def request_once(
             not_before=not_before,
             expires_at=expires_at,
             priority=priority,
+            user=user,
         )
         if not is_new:
             return effect

@@ -5,7 +5,7 @@ from django.core.management.base import CommandParser
 from django.utils.text import Truncator
 from rich.text import Text
 
-from weir.workers.audit import acting
+from weir.workers.audit import acting, said
 from weir.workers.cli import terminal
 from weir.workers.cli.actions import ActionCommand, Result, Subcommand
 from weir.workers.cli.arguments import from_zero, one_of, row_id, utf8
@@ -48,12 +48,13 @@ class List(Subcommand):
             "of `done`, the newest first",
         )
         parser.add_argument("--kind", type=utf8, default="", metavar="KIND", help="of this kind only")
+        parser.add_argument("--user", type=utf8, default="", metavar="USER", help="of this user only")
         parser.add_argument(
             "--limit", type=from_zero, default=LISTED, metavar="N", help=f"the first N; 0 = all (default {LISTED})"
         )
 
-    def run(self, *, state: str, kind: str, limit: int, **_options: Any) -> Result:
-        found = list(listing.listed(EffectFilters(state=state, kind=kind))[: limit + 1 if limit else None])
+    def run(self, *, state: str, kind: str, user: str, limit: int, **_options: Any) -> Result:
+        found = list(listing.listed(EffectFilters(state=state, kind=kind, user=user))[: limit + 1 if limit else None])
         shown = found[:limit] if limit else found
         numbers = reports.by_state()._asdict()
         return Result(
@@ -162,9 +163,35 @@ class Resume(commands.ResumeKind):
         kinds.get(kind)
 
 
+class Forget(Subcommand):
+    """Removes what effects say about a user."""
+
+    name = "forget"
+    help = "remove what effects say about a user; that they happened stays"
+    description = (
+        "Remove context, result, replies and the user's key from the effects that were queued with this user, and have "
+        "ended. What has not ended goes on, and is forgotten within ten minutes after its end. It cannot be undone."
+    )
+    examples = ('forget 4711 --why "She asked for it" --who Ada',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", type=utf8, metavar="USER", help="the key that `once` was called with")
+        said.add_arguments(parser, wants_reason=True)
+
+    def run(self, *, user: str, who: str | None, why: str, **_options: Any) -> Result:
+        done = actions.forget(acting.of_shell(who), user, why=why)
+        text = f"Effects forgotten: {done.forgotten:,}."
+        if done.left:
+            text += f" Not ended, and forgotten after their end: {done.left:,} (`effects list --user`)."
+        return Result(text=lambda: text, data=done._asdict())
+
+
 class Command(ActionCommand):
-    help = "Count, list and show effects, say what became of those that are unknown, cancel them, and pause kinds."
-    actions = (List(), Ended(Subject.EFFECT), Show(), Resolve(), Cancel(), Kinds(), Pause(), Resume())
+    help = (
+        "Count, list and show effects, say what became of those that are unknown, cancel them, pause kinds, and forget "
+        "users."
+    )
+    actions = (List(), Ended(Subject.EFFECT), Show(), Resolve(), Cancel(), Kinds(), Pause(), Resume(), Forget())
     refusals: ClassVar = (ValueError, UnknownEffectKind, acting.ActRefused, *REFUSALS)
 
 
