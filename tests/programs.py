@@ -19,10 +19,12 @@ from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.ratelimit.slots import reserve
 from weir.workers.audit import acting
+from weir.workers.effects.models import Effect
 from weir.workers.events.models import EventLog
 from weir.workers.fetches.batches.counts import id_of
 from weir.workers.fetches.enqueue import request_fetch
 from weir.workers.fetches.models import Fetch, FetchBody, FetchState, RobotsFile
+from weir.workers.fetches.once.kinds import REQUEST
 from weir.workers.mail.models import Email
 from weir.workers.orders import shipping
 from weir.workers.orders.models import Order
@@ -83,6 +85,7 @@ class World:
     done: int
     failed: int
     email: int
+    effect: int
     notification: int
     watch: int
     endpoint: int
@@ -99,6 +102,7 @@ class World:
         email = f"/emails/{self.email}"
         letter = {"kind": KIND, "key": "A-18", "to": "Kim <kim@example.com>", "context": {"order_id": self.order}}
         kind = f"/email-kinds/{KIND}/pause"
+        of_effects = f"/effect-kinds/{REQUEST}/pause"
         notice = {"users": [USER], "kind": "news", "title": "We have moved", "url": "/news/1/"}
         retry = {"filter": {"ids": [self.failed]}, "expected": 1}
         settings_of_site = {"rate": "2/s", "burst": 3}
@@ -106,6 +110,7 @@ class World:
             "post_fetches": _get("/fetches", 202, method="POST", body={"urls": [f"https://{HOST}/new"]}),
             "list_ended_fetches": _get("/fetches/ended"),
             "list_ended_emails": _get("/emails/ended?after=newest"),
+            "list_ended_effects": _get("/effects/ended?after=newest"),
             "list_fetches": _get("/fetches?state=failed"),
             "get_fetch": _get(f"/fetches/{self.queued}"),
             "get_fetch_why": _get(f"/fetches/{self.queued}/why"),
@@ -147,6 +152,12 @@ class World:
             "list_email_kinds": _get("/email-kinds"),
             "pause_email_kind": _act("PUT", kind, 204, why),
             "resume_email_kind": _act("DELETE", f"{kind}?why=right", 204),
+            "list_effects": _get(f"/effects?kind={REQUEST}&key=order-17"),
+            "get_effect": _get(f"/effects/{self.effect}"),
+            "resolve_effect": _act("POST", f"/effects/{self.effect}/resolutions", 201, {"act": "done", **why}),
+            "list_effect_kinds": _get("/effect-kinds"),
+            "pause_effect_kind": _act("PUT", of_effects, 204, why),
+            "resume_effect_kind": _act("DELETE", f"{of_effects}?why=right", 204),
             "post_notification": _get("/notifications", 201, method="POST", body=notice),
             "list_notifications": _get(user),
             "mark_read": _get(f"{user}/read", method="POST", body=ids),
@@ -160,7 +171,7 @@ class World:
 
 
 def seed() -> World:
-    """Make what each operation needs: a site, fetches in some states, an unknown e-mail, and a notification."""
+    """Make what each operation needs: a site, fetches in some states, an unknown e-mail and effect, a notification."""
     site_settings.set_rate(HOST, "3/s")
     queued, done, failed = (request_fetch(f"https://{HOST}/{name}") for name in ("queued", "done", "failed"))
     ended = {"finished_at": Now(), "attempts": 1}
@@ -180,7 +191,20 @@ def seed() -> World:
     email = _unknown_email()
     order = email.context["order_id"]
     slot = signer_at(HOST).sign(str(reserve(HOST).slots[0].id))
-    return World(queued.pk, done.pk, failed.pk, email.pk, notification.pk, watched.pk, endpoint.pk, batch, order, slot)
+    effect = _unknown_effect()
+    return World(
+        queued.pk,
+        done.pk,
+        failed.pk,
+        email.pk,
+        effect.pk,
+        notification.pk,
+        watched.pk,
+        endpoint.pk,
+        batch,
+        order,
+        slot,
+    )
 
 
 def _unknown_email() -> Email:
@@ -193,6 +217,19 @@ def _unknown_email() -> Email:
     return email
 
 
+def _unknown_effect() -> Effect:
+    effect: Effect = Effect.objects.create(
+        kind=REQUEST,
+        key="order-17",
+        state="unknown",
+        phase="begun",
+        last_reply="timed out",
+        claim_token=uuid4(),
+        begun_at=Now(),
+    )
+    return effect
+
+
 def _get(path: str, status: int = 200, *, method: str = "GET", body: Any = None) -> Example:
     return Example(method=method, path=path, status=status, body=body)
 
@@ -203,4 +240,4 @@ def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping
 
 # Their ids, which are those of the document (test_each_operation_has_an_example). Making the document takes a quarter
 # of a second, for which every process that collects tests would wait.
-OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0, 0, 0, "").examples())
+OPERATIONS: Final = tuple(World(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "").examples())

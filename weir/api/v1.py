@@ -16,6 +16,7 @@ from weir.api.http.bodies import StrictParser
 from weir.api.http.problems import Problem, ProblemKind
 from weir.api.operations import (
     batches,
+    effects,
     emails,
     events,
     fetches,
@@ -34,6 +35,7 @@ from weir.ratelimit.site_settings import SiteBusy
 from weir.ratelimit.sites import SitesLocked, UnknownSite
 from weir.redis_link.calls import RedisUnreachable
 from weir.workers.audit import acting
+from weir.workers.effects.kinds import UnknownEffectKind
 from weir.workers.fetches.batches.counts import UnknownBatch
 from weir.workers.mail.kinds import UnknownKind
 from weir.workers.watches.listing import UnknownWatch
@@ -43,8 +45,8 @@ log = get_logger(__name__)
 
 PREFIX: Final = "/v1"
 DESCRIPTION: Final = (
-    "Fetches at the rates of their sites, notifications with exact unread numbers, and e-mails that are sent once. "
-    "Each request needs a token: `Authorization: Bearer TOKEN`."
+    "Fetches at the rates of their sites, notifications with exact unread numbers, and e-mails and effects that happen "
+    "once. Each request needs a token: `Authorization: Bearer TOKEN`."
 )
 # The problem for each of Weir's own errors. The error's text says why, and what to do next.
 REFUSED: Final[dict[type[Exception], ProblemKind]] = {
@@ -57,6 +59,7 @@ REFUSED: Final[dict[type[Exception], ProblemKind]] = {
     UnknownSite: problems.NOT_FOUND,
     InvalidSiteName: problems.INVALID,
     UnknownKind: problems.NOT_FOUND,
+    UnknownEffectKind: problems.NOT_FOUND,
     UnknownWatch: problems.NOT_FOUND,
     UnknownBatch: problems.NOT_FOUND,
     UnknownEndpoint: problems.NOT_FOUND,
@@ -90,6 +93,7 @@ for module in (
     webhooks,
     sites,
     emails,
+    effects,
     notifications,
     users,
     slots,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.programs import HOST, KIND, World
+from weir.workers.fetches.once.kinds import REQUEST
 
 URL: Final = f"https://{HOST}/new"
 LONG: Final = "x" * 8_001
@@ -39,6 +40,7 @@ def all_of(world: World) -> list[Bad]:
         *_wrong_sites(),
         *_wrong_slots(world),
         *_wrong_emails(world),
+        *_wrong_effects(world),
         *_wrong_notifications(world),
         *_wrong_retries(),
     ]
@@ -173,7 +175,8 @@ def _wrong_paths() -> Iterator[Bad]:
         path = f"/fetches/{text.replace(' ', '%20')}"
         yield _get(f"id {text}", path)
         yield _get(f"e-mail {text}", f"/emails/{text.replace(' ', '%20')}")
-    for path in ("/fetches/999999", "/fetches/999999/why", "/fetches/999999/body", "/emails/999999"):
+        yield _get(f"effect {text}", f"/effects/{text.replace(' ', '%20')}")
+    for path in ("/fetches/999999", "/fetches/999999/why", "/fetches/999999/body", "/emails/999999", "/effects/999999"):
         yield _get(f"unknown {path}", path, "not-found", 404)
     yield _get("unknown fetch cancelled", "/fetches/999999", "not-found", 404, "DELETE")
     for method in ("PATCH", "PUT", "OPTIONS", "HEAD", "DELETE", "TRACE", "BREW"):
@@ -206,6 +209,8 @@ def _wrong_queries() -> Iterator[Bad]:
         f"{SITE}/forecast": ("add=-1", "add=1000001", "add=many", "rate=fast", "rate=1/0s", "rate=9999/s", "when=now"),
         "/fetches/ended": ("limit=0", "limit=1001", "after=abc", "after=W10", "after=" + "a" * 4_001, "state=done"),
         "/emails/ended": ("limit=x", "after=NEWEST", "kind=order.shipped"),
+        "/effects/ended": ("limit=x", "after=NEWEST", f"kind={REQUEST}"),
+        "/effects": ("state=lost", "after=abc", "key=" + "x" * 101, "kind=" + "k" * 101, "id=17", "key=%00"),
         "/emails": ("state=lost", "after=abc", "to=" + "x" * 321, "kind=" + "k" * 101, "recipient=kim"),
         NOTES: ("limit=0", "limit=101", "after=abc", "after=WzBd", "unread_only=perhaps", "before=1"),
     }
@@ -315,6 +320,24 @@ def _wrong_emails(world: World) -> Iterator[Bad]:
     yield _put("unknown kind", "/email-kinds/no.such/pause", WHY, "not-found", 404)
     yield _put("no reason for a kind", f"/email-kinds/{KIND}/pause", {"why": ""}, "no-reason")
     yield _get("no reason to resume", f"/email-kinds/{KIND}/pause", "no-reason", 422, "DELETE")
+
+
+def _wrong_effects(world: World) -> Iterator[Bad]:
+    path, pause = f"/effects/{world.effect}/resolutions", f"/effect-kinds/{REQUEST}/pause"
+    for act in ("arrived", "give_up", "", None, 1):
+        yield _post(f"an effect's act {act!r}", path, {"act": act, **WHY})
+    yield _post("no reason of an effect", path, {"act": "done"})
+    yield _post("a blank reason of an effect", path, {"act": "done", "why": " \n"}, "no-reason")
+    yield _post("assigns an effect's state", path, {"act": "done", "state": "done", **WHY})
+    yield _post("assigns a result", path, {"act": "done", "result": 1, **WHY})
+    yield _post("an effect not to be cancelled", path, {"act": "cancel", **WHY}, "not-in-this-state", 409)
+    yield _post("no probe to ask", path, {"act": "ask", **WHY}, "not-in-this-state", 409)
+    yield _post("an effect that was changed", path, {"act": "done", **WHY}, "changed", 412, If_Match='"seen"')
+    yield _post("no ETag of an effect", path, {"act": "done", **WHY}, "malformed", 400, If_Match="seen")
+    yield _post("unknown effect", "/effects/999999/resolutions", {"act": "done", **WHY}, "not-found", 404)
+    yield _put("unknown kind of effect", "/effect-kinds/no.such/pause", WHY, "not-found", 404)
+    yield _put("no reason for a kind of effect", pause, {"why": ""}, "no-reason")
+    yield _get("no reason to resume effects", pause, "no-reason", 422, "DELETE")
 
 
 def _wrong_notifications(world: World) -> Iterator[Bad]:

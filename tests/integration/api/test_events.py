@@ -74,7 +74,7 @@ def test_a_program_that_cannot_go_on_is_told_what_to_do(program: Program, settin
     assert (gone.status_code, "go on without a cursor" in gone.json()["detail"]) == (410, True)
 
 
-@pytest.mark.parametrize("path", ["/fetches/ended", "/emails/ended"])
+@pytest.mark.parametrize("path", ["/fetches/ended", "/emails/ended", "/effects/ended"])
 def test_the_scope_is_that_of_the_list(path: str) -> None:
     assert Program(token("weir_ops.view")).call("GET", path).status_code == 403
 

@@ -150,6 +150,7 @@ def test_what_a_program_changes_has_its_entry(world: World) -> None:
     assert found == {
         *("fetches.cancel", "fetches.retry", "sites.set", "sites.pause", "sites.resume", "sites.ask_robots"),
         *("emails.arrived", "emails.pause_kind", "emails.resume_kind", "unread.reconcile_user", "watches.remove"),
+        *("effects.done", "effects.pause_kind", "effects.resume_kind"),
         "batches.cancel",
         "users.forget",
         *(f"webhooks.{act}" for act in ("add", "pause", "resume", "test", "remove")),

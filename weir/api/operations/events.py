@@ -1,11 +1,20 @@
-"""Operations on the event log: which fetches and e-mails have ended, without missing one."""
+"""Operations on the event log: which fetches, e-mails and effects have ended, without missing one."""
 
 from django.http import HttpRequest
 from ninja import Query, Router
 
 from weir.api.http.problems import EVENTS_GONE, INVALID, NO_EVENTS
 from weir.api.operations.operation import operation, refused
-from weir.api.schemas.events import NEWEST, EmailEvent, EmailEvents, EventQuery, FetchEvent, FetchEvents
+from weir.api.schemas.events import (
+    NEWEST,
+    EffectEvent,
+    EffectEvents,
+    EmailEvent,
+    EmailEvents,
+    EventQuery,
+    FetchEvent,
+    FetchEvents,
+)
 from weir.api.tokens import scopes
 from weir.workers.cursors import BadCursor
 from weir.workers.events import log
@@ -55,6 +64,32 @@ def list_ended_emails(request: HttpRequest, query: Query[EventQuery]) -> EmailEv
         for row in events
     ]
     return EmailEvents.model_construct(events=rows, next=after)
+
+
+@operation(
+    router,
+    "GET",
+    "/effects/ended",
+    scope=scopes.SEE_EFFECTS,
+    answers={200: EffectEvents},
+    refusals=(NO_EVENTS, EVENTS_GONE),
+)
+def list_ended_effects(request: HttpRequest, query: Query[EventQuery]) -> EffectEvents:
+    """List which effects have ended, or are unknown, after the cursor, as for fetches."""
+    events, after = _read(query, Subject.EFFECT)
+    rows = [
+        EffectEvent.model_construct(
+            id=row.pk,
+            type=row.type,
+            effect=row.subject_id,
+            state=row.state,
+            kind=row.kind,
+            key=row.reference,
+            at=row.at,
+        )
+        for row in events
+    ]
+    return EffectEvents.model_construct(events=rows, next=after)
 
 
 def _read(query: EventQuery, subject: Subject) -> tuple[list[Event], str]:

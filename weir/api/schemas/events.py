@@ -1,4 +1,4 @@
-"""The API's data about events: the ends of fetches and e-mails."""
+"""The API's data about events: the ends of fetches, e-mails and effects."""
 
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -61,4 +61,23 @@ class EmailEvents(Answer):
     """Ends of e-mails, in the order of the log."""
 
     events: list[EmailEvent]
+    next: Next
+
+
+class EffectEvent(Answer):
+    """An effect has ended, or is unknown. If it is resolved, and ends again, that is another event."""
+
+    id: Id
+    type: Annotated[str, Field(description="`effect.` and the state")]
+    effect: int
+    state: Literal["done", "failed", "unknown", "cancelled", "expired"]
+    kind: str
+    key: str
+    at: datetime
+
+
+class EffectEvents(Answer):
+    """Ends of effects, in the order of the log."""
+
+    events: list[EffectEvent]
     next: Next

@@ -5,6 +5,7 @@ from typing import Final
 
 from weir.conf.texts.suggestions import no_such_word
 from weir.notifications import actions as unread
+from weir.workers.effects import names as effects
 from weir.workers.fetches.actions import fetches, sites
 from weir.workers.mail.actions import emails
 from weir.workers.watches import actions as watches
@@ -28,6 +29,8 @@ SEE_EMAILS: Final = "weir_mail.view_email"
 ADD_EMAILS: Final = "weir_mail.add_email"
 RESOLVE_EMAILS: Final = emails.MAY_ACT
 REDIRECT_EMAILS: Final = emails.MAY_REDIRECT
+SEE_EFFECTS: Final = "weir_effects.view_effect"
+RESOLVE_EFFECTS: Final = effects.MAY_ACT
 SEE_NOTIFICATIONS: Final = "weir_notifications.view_notification"
 ADD_NOTIFICATIONS: Final = "weir_notifications.add_notification"
 CHANGE_NOTIFICATIONS: Final = "weir_notifications.change_notification"
@@ -53,6 +56,8 @@ SCOPES: Final[Mapping[str, str]] = {
     ADD_EMAILS: "send e-mails of any kind, with any context, to any address",
     RESOLVE_EMAILS: "resolve and cancel e-mails, pause and resume kinds",
     REDIRECT_EMAILS: "beside `weir_mail.resolve_email`: send an e-mail to another address, and so read it",
+    SEE_EFFECTS: "see all effects, with what they were asked to do, and what they returned",
+    RESOLVE_EFFECTS: "resolve and cancel effects, pause and resume kinds",
     SEE_NOTIFICATIONS: "see all users' notifications and unread numbers",
     ADD_NOTIFICATIONS: "notify users",
     FORGET_USERS: "forget users; beside `weir_mail.resolve_email`, what e-mails to an address say",
