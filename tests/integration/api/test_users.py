@@ -3,18 +3,22 @@
 import pytest
 
 from tests.programs import USER, Program, World, token
+from tests.refunds import BLIND
 from tests.waiting import wait_for
 from weir.notifications import flush, inbox
 from weir.notifications.maintenance import forgetting
 from weir.notifications.models import ForgottenUser, Notification, UnreadCount
 from weir.workers.audit.models import Entry
+from weir.workers.effects import queueing, resolving
+from weir.workers.effects.models import Act
 from weir.workers.mail import outbox, suppression
 from weir.workers.mail.models import Email
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]  # which empties Redis
 KIM = "kim@example.com"
 FORGOTTEN = f"/users/{USER}/forgotten"
-NONE = {"emails_forgotten": 0, "emails_cancelled": 0, "emails_left": 0}
+NONE = {"emails_forgotten": 0, "emails_cancelled": 0, "emails_left": 0, "effects_forgotten": 0, "effects_left": 0}
+KIMS = {"name": "Kim"}
 
 
 @pytest.fixture
@@ -52,7 +56,7 @@ def test_their_emails_are_forgotten_too_if_the_token_may(program: Program, world
     assert Notification.objects.filter(user_id=USER).exists()
     both = Program(token("weir_notifications.add_forgottenuser", "weir_mail.resolve_email", name="both"))
     first, again = (both.call("PUT", FORGOTTEN, wanted) for _ in range(2))
-    assert first.json() == {"emails_forgotten": 2, "emails_cancelled": 1, "emails_left": 0}
+    assert first.json() == {**NONE, "emails_forgotten": 2, "emails_cancelled": 1}
     assert (again.status_code, again.json()) == (202, NONE)
     assert set(Email.objects.values_list("recipient", "subject")) == {("", "")}
     assert suppression.is_forgotten(KIM)
@@ -70,3 +74,22 @@ def test_what_a_request_has_no_time_for_is_left_for_the_next(world: World, monke
     assert both.call("PUT", FORGOTTEN, wanted).json() == {**NONE, "emails_forgotten": 1, "emails_left": 5}
     monkeypatch.setattr("weir.api.operations.users.WITHIN_S", 60.0)
     assert both.call("PUT", FORGOTTEN, wanted).json() == {**NONE, "emails_forgotten": 5, "emails_cancelled": 5}
+
+
+def test_their_effects_are_forgotten_too_if_the_token_may(program: Program) -> None:
+    """Those that have ended; the others are told of, and other users' are left alone."""
+    ended, waits = (queueing.once(BLIND, key, user=USER, context=KIMS) for key in ("1", "2"))
+    other = queueing.once(BLIND, "3", user=USER + 1, context=KIMS)
+    for effect in (ended, other):
+        resolving.resolve(effect.pk, Act.CANCEL, "Ada", "The order is kept.")
+    wanted = {"why": "Asked", "effects": True}
+    refused = program.call("PUT", FORGOTTEN, wanted)
+    assert (refused.status_code, "weir_effects.resolve_effect" in refused.text) == (403, True)
+    assert Notification.objects.filter(user_id=USER).exists(), "neither part is done"
+    both = Program(token("weir_notifications.add_forgottenuser", "weir_effects.resolve_effect", name="both"))
+    assert both.call("PUT", FORGOTTEN, wanted).json() == {**NONE, "effects_forgotten": 1, "effects_left": 1}
+    assert both.call("PUT", FORGOTTEN, {"why": "Asked"}).json() == NONE
+    for effect in (ended, waits, other):
+        effect.refresh_from_db()
+    assert [effect.context for effect in (ended, waits, other)] == [{}, KIMS, KIMS]
+    assert Entry.objects.filter(action="effects.forget", actor="both", why="Asked").count() == 1

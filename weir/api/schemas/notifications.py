@@ -5,7 +5,19 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from weir.api.schemas.values import LARGEST_ID, LONGEST_REASON, Answer, Body, Count, Digits, Moment, Next, Text, Why
+from weir.api.schemas.values import (
+    LARGEST_ID,
+    LONGEST_REASON,
+    Answer,
+    Body,
+    Count,
+    Digits,
+    Flag,
+    Moment,
+    Next,
+    Text,
+    Why,
+)
 from weir.notifications.models import MOST_OF_DEDUPE_KEY
 from weir.notifications.user_keys import MOST_TEXT
 from weir.workers.mail.addresses import LONGEST
@@ -108,7 +120,7 @@ class Reconciled(Answer):
 
 
 class Forgetting(Body):
-    """Why a user is forgotten, and whose e-mails, too."""
+    """Why a user is forgotten, whose e-mails, too, and whether effects, too."""
 
     why: Annotated[str, Field(max_length=LONGEST_REASON, description="the reason, which is needed; it is kept")] = ""
     address: Annotated[
@@ -119,14 +131,29 @@ class Forgetting(Body):
             "no more is sent to it",
         ),
     ] = ""
+    effects: Annotated[
+        Flag,
+        Field(description="forget the user's effects, too, which takes the scope weir_effects.resolve_effect, too"),
+    ] = False
 
 
 class ForgottenUser(Answer):
-    """What became of the e-mails to the address. Notifications that are not deleted yet are deleted within seconds."""
+    """What became of e-mails to the address, and of effects.
+
+    Notifications that are not deleted yet are deleted within seconds.
+    """
 
     emails_forgotten: int
     emails_cancelled: Annotated[int, Field(description="how many of the forgotten ones were waiting")]
     emails_left: Annotated[
         int,
         Field(description="those that are being sent, or for which time was short: repeat the request until it is 0"),
+    ]
+    effects_forgotten: int
+    effects_left: Annotated[
+        int,
+        Field(
+            description="those that have not ended, each of which is forgotten after its end, or for which time was "
+            "short: repeat the request then"
+        ),
     ]
