@@ -1,6 +1,6 @@
 """Effects, each of which happens once; what people decided about them; and kinds that are paused."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar, Self
 from uuid import uuid4
 
@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from weir.workers import task_names
-from weir.workers.effects.names import ENDS, EffectState, Phase
+from weir.workers.effects.names import ENDS, HANDED_OVER, EffectState, Phase
 from weir.workers.ledger.rows import HAS_REPLY, SAYS_WHY, LedgerQuerySet, LedgerRow, Pause, only_in
 
 HELD = (EffectState.CLAIMED, EffectState.BEGUN, EffectState.UNKNOWN)
@@ -165,6 +165,11 @@ class Effect(LedgerRow):
 
     def __str__(self) -> str:
         return f"effect {self.pk} {self.kind} {self.key} ({self.state})"
+
+    @property
+    def due_at(self) -> datetime | None:
+        """Return when it is, or was, due for an attempt; None if a fetcher begins it, in the turn of its fetch."""
+        return None if self.next_attempt_at >= HANDED_OVER else self.next_attempt_at
 
 
 class EffectResolution(models.Model):

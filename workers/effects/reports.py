@@ -11,7 +11,7 @@ from weir.postgres import planner
 from weir.postgres.statements import Statement
 from weir.workers.effects import kinds
 from weir.workers.effects.models import Effect, PausedEffectKind
-from weir.workers.effects.names import HANDED_OVER, EffectState
+from weir.workers.effects.names import EffectState
 from weir.workers.on_done.unknown import CALLED_AGAIN
 from weir.workers.processes.status import processes
 
@@ -90,20 +90,20 @@ def _by_people(effect: Effect) -> Iterator[EffectBlocker]:
 
 
 def _by_time(effect: Effect) -> Iterator[EffectBlocker]:
-    if effect.next_attempt_at >= HANDED_OVER:
+    if effect.due_at is None:
         text = f"A fetcher begins it in its turn: `manage.py fetches why {effect.context.get('fetch')}` says when."
         yield EffectBlocker("fetch", text)
-    elif effect.next_attempt_at > timezone.now():
+    elif effect.due_at > timezone.now():
         reason = (
             f"Attempt {effect.attempts} was in vain: {effect.last_reply}" if effect.attempts else "It is for later."
         )
-        yield EffectBlocker("not due", f"It is not due yet. {reason}", effect.next_attempt_at)
+        yield EffectBlocker("not due", f"It is not due yet. {reason}", effect.due_at)
     if effect.ask_until is not None:
         yield EffectBlocker("asked", "It may have happened: it is asked what became of it.", effect.ask_until)
 
 
 def _without_worker(effect: Effect) -> Iterator[EffectBlocker]:
-    if effect.next_attempt_at >= HANDED_OVER:
+    if effect.due_at is None:
         return
     if not any("mailer" in process.kinds and process.runs for process in processes()):
         yield EffectBlocker("no worker", "No mailer runs: start a worker of the queue weir.mail.")

@@ -26,6 +26,7 @@ from weir.workers.effects import kinds, reports
 from weir.workers.effects.answers import Done, NotDone
 from weir.workers.effects.maintenance import forgetting
 from weir.workers.effects.maintenance.purge import purge
+from weir.workers.effects.management import effect_text
 from weir.workers.effects.models import Act, Effect, PausedEffectKind
 from weir.workers.effects.names import HANDED_OVER, HANDED_OVER_UNTIL, NAMES, EffectState
 from weir.workers.effects.performing import runner
@@ -348,7 +349,9 @@ def test_a_lost_fetcher_leaves_what_is_known(at: Serving, fetcher: Fetcher) -> N
 def test_operators_see_what_it_waits_for(at: Serving, fetcher: Fetcher) -> None:
     """The effect names its fetch, and the fetch its effect."""
     fetch = order(at(b""))
-    [fetcher_begins] = reports.why(effect_of(fetch))
+    effect = effect_of(fetch)
+    [fetcher_begins] = reports.why(effect)
+    assert effect_text.details(effect)["next_attempt_at"] is None
     assert (fetcher_begins.what, f"fetches why {fetch.pk}" in fetcher_begins.text) == ("fetch", True)
     fetch = fetched(fetch, fetcher)
     command = f"manage.py effects show {fetch.effect_id}"

@@ -158,7 +158,8 @@ def _effect(effect_id: int) -> Effect:
 
 
 def _values(effect: Effect) -> dict[str, Any]:
-    return {name: getattr(effect, {"user": "user_key"}.get(name, name)) for name in schemas.Effect.model_fields}
+    columns = {"user": "user_key", "next_attempt_at": "due_at"}
+    return {name: getattr(effect, columns.get(name, name)) for name in schemas.Effect.model_fields}
 
 
 def _details(effect: Effect) -> schemas.EffectDetails:

@@ -39,7 +39,7 @@ class Effect(Answer):
     idempotency_key: UUID
     claimed_by: str
     created_at: datetime
-    next_attempt_at: datetime
+    next_attempt_at: Annotated[datetime | None, Field(description="none if a fetcher begins it, in its turn")]
     expires_at: datetime | None
     begun_at: datetime | None
     done_at: datetime | None

@@ -29,7 +29,7 @@ TEXTS = ("kind", "key", "state", "phase", "last_reply", "claimed_by", "reference
 
 def as_data(effect: Effect) -> dict[str, Any]:
     """Return an effect for machines."""
-    times = {name: _text(getattr(effect, name)) for name in TIMES}
+    times = {name: _text(getattr(effect, name)) for name in TIMES} | {"next_attempt_at": _text(effect.due_at)}
     texts = {name: getattr(effect, name) for name in TEXTS}
     return {
         "id": effect.pk,
