@@ -113,7 +113,7 @@ _PLACES = {
     "outbox_key": "weir.workers.mail.django_mail.keys",
     "EmailContent": "weir.workers.mail.kinds:Content",
     "EmailAttachment": "weir.workers.mail.kinds",
-    "resolve_email": "weir.workers.mail.resolving:resolve",
+    "resolve_email": "weir.workers.mail.actions.emails:resolve_by_code",
     "EmailAct": "weir.workers.mail.models:Act",
     "pause_emails": "weir.workers.mail.maintenance.operators:pause",
     "resume_emails": "weir.workers.mail.maintenance.operators:resume",

@@ -75,6 +75,7 @@ from weir.workers.fetches.retrying import MoreFetchesThanExpected
 from weir.workers.fetches.retrying import Retried as RetriedFetches
 from weir.workers.fetches.retrying import retry_batch
 from weir.workers.fetches.retrying import retry_failed as retry_failed_fetches
+from weir.workers.mail.actions.emails import resolve_by_code as resolve_email
 from weir.workers.mail.addresses import CannotBeWritten as EmailCannotBeWritten
 from weir.workers.mail.bounces.reports import BounceReport
 from weir.workers.mail.django_mail.backend import OutboxBackend
@@ -94,7 +95,6 @@ from weir.workers.mail.models import Act as EmailAct
 from weir.workers.mail.models import Email
 from weir.workers.mail.outbox import send_once
 from weir.workers.mail.resolving import CannotBeResolved as EmailCannotBeResolved
-from weir.workers.mail.resolving import resolve as resolve_email
 from weir.workers.mail.signals import email_bounced
 from weir.workers.mail.writing.unsubscribing import url as unsubscribe_url
 from weir.workers.recovery.signals import postgresql_clock_stepped

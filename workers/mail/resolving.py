@@ -128,27 +128,7 @@ def resolve(
     may_be_late: bool = True,
     wakes: bool = True,
 ) -> Email:
-    """Act on what a person found out about an e-mail; record who did what, and why, in the same transaction.
-
-    - ARRIVED: an unknown e-mail becomes `sent`.
-    - RESEND: an e-mail that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. If
-      it is unknown, or was given up, its recipient may get it twice: the operator accepts that risk. The e-mail does
-      not expire any more, because the operator has decided to send it, unless the caller says that it must not be late
-      (`may_be_late=False`). The same is true of an e-mail that ended and is corrected.
-    - GIVE_UP: an unknown e-mail becomes `failed`. It is not sent again, and nobody knows whether it arrived.
-      What a digest told is unread again, and so it is if a digest is sent again: it then tells what is still unread.
-    - CANCEL: an e-mail that no worker has begun becomes `cancelled`.
-    - CORRECT: an e-mail that was certainly not accepted, or came back, is rendered anew before it is sent, to the
-      address `to` if it is given. If the e-mail was not tried yet, it is sent at the time that was planned. An e-mail
-      that was given up may have arrived, so it cannot be corrected.
-    - BOUNCED: a sent or unknown e-mail that came back becomes `bounced`; `why` is what the report says.
-
-    A mailer is told of an e-mail that is to be sent, unless the caller tells one itself (`wakes=False`).
-
-    Of two calls at the same time, the second waits, and finds the e-mail resolved. Raises CannotBeResolved,
-    addresses.CannotBeWritten for a bad address, ValueError if `who` or `why` is blank or `to` is given for another act,
-    and Email.DoesNotExist.
-    """
+    """Do what `weir.resolve_email` describes, without an entry in the audit trail: an operator's act writes its own."""
     if to is not None and act != Act.CORRECT:
         raise ValueError("Another address needs another rendering: correct the e-mail.")
     return _EMAILS.resolve(email_id, act, who, why, wakes=wakes, to=to, may_be_late=may_be_late)

@@ -11,6 +11,7 @@ from tests.integration.admin_pages import page
 from tests.integration.mail.shipments import ship
 from tests.integration.mail.test_emails_command import told
 from tests.programs import Program, token
+from weir import EmailAct, resolve_email
 from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor
 from weir.workers.audit.models import Door, Entry
@@ -126,6 +127,13 @@ def test_a_command_redirects(email: Email) -> None:
     """A person with a shell may do everything."""
     told("correct", email.pk, "--to", NEW, "--why", f"Not {OLD}.")
     assert was_redirected(email)
+
+
+def test_code_redirects_in_a_persons_name(email: Email) -> None:
+    """Code decides itself who may."""
+    resolve_email(email.pk, EmailAct.CORRECT, "ada", f"Not {OLD}.", to=NEW)
+    assert was_redirected(email)
+    assert (Entry.objects.get().door, Entry.objects.get().why) == ("code", "Not <recipient>.")
 
 
 def test_who_may_only_resolve_has_it_rendered_anew_for_the_same_address(email: Email) -> None:

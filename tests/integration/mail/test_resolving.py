@@ -1,11 +1,14 @@
 """resolve: what an operator says about an e-mail that is unknown or failed."""
 
 import pytest
+from pytest_django import Settings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, accepted, redirect, ship
+from weir import EmailAct, resolve_email
 from weir.workers import task_names
+from weir.workers.audit.models import Entry
 from weir.workers.mail import resolving
 from weir.workers.mail.models import Act, Email, Resolution
 from weir.workers.mail.phases import EmailState, Phase
@@ -118,3 +121,20 @@ def test_an_email_that_does_not_exist_cannot_be_resolved() -> None:
     """The caller gets an error."""
     with pytest.raises(Email.DoesNotExist):
         resolving.resolve(4711, act=Act.ARRIVED, who="kim", why="x")
+
+
+@pytest.mark.usefixtures("messages", "mail")
+def test_what_code_decides_in_a_persons_name_is_in_the_audit_trail(settings: Settings) -> None:
+    """Code decides itself who may: that operators change nothing now does not concern it."""
+    settings.WEIR_OPS_READ_ONLY = True
+    email = unknown()
+    resolve_email(email.pk, EmailAct.ARRIVED, " kim ", "In the mail server's log")
+    resolve_email(email.pk, EmailAct.BOUNCED, "kim", "5.1.1 No such user")
+    arrived, bounced = Entry.objects.order_by("pk")
+    assert (arrived.actor, arrived.door, arrived.action) == ("kim", "code", "emails.arrived")
+    assert (arrived.target, arrived.why) == (f"e-mail {email.pk}", "In the mail server's log")
+    assert [(change.was, change.became) for change in arrived.changes] == [("unknown", "sent")]
+    assert (bounced.action, bounced.why) == ("emails.bounced", "5.1.1 No such user")
+    with pytest.raises(ValueError, match="Say who"):
+        resolve_email(email.pk, EmailAct.RESEND, "kim", " ")
+    assert Entry.objects.count() == 2
