@@ -84,6 +84,17 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
 
 
 @pytest.mark.usefixtures("_many")
+def test_an_email_is_begun_without_a_look_at_the_others_that_are_held() -> None:
+    """However many: with statistics from before they were claimed, their index seems to have none."""
+    token = uuid4()
+    email, *_ = Email.objects.due()
+    Email.objects.due().update(state=EmailState.CLAIMED, claim_token=token, claimed_until=Now())
+    begun: dict[str, object] = {"row": email.pk, "token": token, "asked_for": None, "is_probed": False}
+    begun |= {"lease": None, "relay": "mail.example"}
+    assert rows_read("weir.workers.mail", "begin", begun, "weir_mail_email") == 1
+
+
+@pytest.mark.usefixtures("_many")
 def test_what_has_expired_is_found_by_an_index_that_has_nothing_else() -> None:
     """However many wait that do not expire."""
     asked: dict[str, object] = {"batch": 1_000, "probed": []}

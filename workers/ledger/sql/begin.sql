@@ -3,6 +3,7 @@
 -- The first attempt whose outcome can be asked for starts the time in which the other side may be asked. When that time
 -- is over, or the effect has expired, no attempt begins. PostgreSQL's clock decides, so this is true even for a worker
 -- that has stood still, or whose clock is wrong. To ask does not outlive the effect, unless it only reads (`is_probed`).
+-- `state || ''` keeps PostgreSQL from the index of what is held: it would read all that workers have claimed.
 UPDATE {table}
 SET
     state = '{begun}',
@@ -17,7 +18,7 @@ SET
         )
     END)
 WHERE
-    id = %(row)s AND claim_token = %(token)s AND state = 'claimed'
+    id = %(row)s AND claim_token = %(token)s AND state || '' = 'claimed'
     AND (SELECT weir_timeline_is_known(%(known_generation)s::bigint, %(clock)s::tstzrange))  -- gate
     AND (ask_until IS NULL OR ask_until > clock_timestamp())
     AND (expires_at IS NULL OR expires_at > clock_timestamp())

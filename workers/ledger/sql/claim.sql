@@ -60,6 +60,5 @@ SET
     claim_token = %(token)s,
     claimed_by = %(claimed_by)s,
     claimed_until = clock_timestamp() + %(lease)s
-FROM picked
-WHERE {table}.id = picked.id
-RETURNING {table}.id
+WHERE id = ANY(ARRAY(SELECT id FROM picked))  -- array look-up
+RETURNING id
