@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid4
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.utils import timezone
 
 from weir.postgres.statements import Statement
@@ -38,6 +38,15 @@ class StoredRow(NamedTuple):
     created_at: datetime
     next_attempt_at: datetime
     expires_at: datetime | None
+    does_older_wait: bool | None
+
+
+class _Queued(NamedTuple):
+    """The effect of a kind and key, whether this call has queued it, and what the statement has said of older ones."""
+
+    effect: Effect
+    is_new: bool
+    does_older_wait: bool | None = None
 
 
 QUEUE = Statement("queue", row=StoredRow, commits=False, prepare=True)
@@ -77,10 +86,10 @@ def once(
     `expires_at` in the past is bad, unless the effect exists already.
     """
     asked = AskedEffect(kind, key, context or {}, not_before, expires_at, priority, name_of(on_done), _user_key(user))
-    effect, is_new = _queued(asked)
-    if is_new:
-        _WAKER.after_commit(effect)
-    return effect
+    queued = _queued(asked)
+    if queued.is_new:
+        _WAKER.after_commit(queued.effect, does_older_wait=queued.does_older_wait)
+    return queued.effect
 
 
 def once_handed_over(
@@ -98,7 +107,8 @@ def once_handed_over(
     As `once` in all else; in the caller's transaction.
     """
     asked = AskedEffect(kind, key, context, not_before, expires_at, priority, user_key=_user_key(user))
-    return _queued(asked, is_handed_over=True)
+    queued = _queued(asked, is_handed_over=True)
+    return queued.effect, queued.is_new
 
 
 class AskedEffect(NamedTuple):
@@ -128,8 +138,8 @@ def _user_key(user: str | int | UUID | None) -> str:
     return "" if user is None else key_of_user(user)
 
 
-def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> tuple[Effect, bool]:
-    """Store the effect, unless there is one; return it, and whether it is new."""
+def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> _Queued:
+    """Store the effect, unless there is one."""
     kind, key = asked.kind, asked.key
     registered = kinds.get(kind)
     queueing.check("an effect", key, asked.context, asked.priority)
@@ -153,13 +163,14 @@ def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> tuple[Effect
             "not_before": HANDED_OVER_UNTIL if is_handed_over else due_at,
             "expires_at": ends_at,
             "expires_after": registered.expires_after,
+            "is_alone": not connection.in_atomic_block,
         }
         while not (stored := QUEUE(**parameters)):
             if existing := Effect.objects.filter(kind=kind, key=key).first():  # else it was purged meanwhile
-                return existing, False
-    effect.pk, effect.created_at, effect.next_attempt_at, effect.expires_at = stored[0]
+                return _Queued(existing, is_new=False)
+    effect.pk, effect.created_at, effect.next_attempt_at, effect.expires_at, does_older_wait = stored[0]
     effect._state.adding, effect._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
-    return effect, True
+    return _Queued(effect, is_new=True, does_older_wait=does_older_wait)
 
 
 def wake(*, unless: Callable[[], bool] | None = None) -> None:

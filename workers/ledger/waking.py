@@ -13,7 +13,7 @@ from weir.workers.ledger.rows import LedgerRow
 class Wake(Protocol):
     """Tells a worker to look for what is due, unless `unless` returns True."""
 
-    def __call__(self, *, unless: Callable[[], bool]) -> None: ...
+    def __call__(self, *, unless: Callable[[], bool] | None = None) -> None: ...
 
 
 class _Told(threading.local):
@@ -32,14 +32,24 @@ class Waker:
     one, too. Of all effects of a kind and priority in a transaction, only the first that was not rolled back asks
     whether there is an older one: what it finds, or tells a worker, is about the younger ones as well. An `on_commit`
     hook that ran before may have stored one of those, and that one has found the first.
+
+    A statement that stores an effect and is alone in its transaction says itself whether an older one is due. That is
+    right before its commit, and the worker that takes the older one commits at least twice before it looks again.
     """
 
     def __init__(self, does_older_wait: Statement[Any], wake: Wake) -> None:
         self._does_older_wait, self._wake = does_older_wait, wake
         self._told = _Told()
 
-    def after_commit(self, row: LedgerRow) -> None:
-        """Wake a worker when the caller's transaction commits. Errors are logged."""
+    def after_commit(self, row: LedgerRow, *, does_older_wait: bool | None) -> None:
+        """Wake a worker when the caller's transaction commits. Errors are logged.
+
+        `does_older_wait` is what the statement has said that stored the row; None if it was not alone.
+        """
+        if does_older_wait is not None:
+            if not does_older_wait:
+                transaction.on_commit(self._wake, robust=True)
+            return
         self._told.stored = number = self._told.stored + 1
         transaction.on_commit(lambda: self._tell(number, row), robust=True)  # others see it by then
 

@@ -55,6 +55,7 @@ class StoredRow(NamedTuple):
     created_at: datetime
     next_attempt_at: datetime
     expires_at: datetime | None
+    does_older_wait: bool | None
 
 
 class Queued(NamedTuple):
@@ -214,13 +215,14 @@ def store(email: Email, rendered: Rendered | None) -> Queued:
         "not_before": email.next_attempt_at if isinstance(email.next_attempt_at, datetime) else None,
         "content": rendered.content if rendered else None,
         "expires_after": kinds.expires_after(email.kind),
+        "is_alone": not connection.in_atomic_block,
     }
     stored = QUEUE(**parameters)
     if not stored:
         return Queued(Email.objects.get(kind=email.kind, key=email.key), is_new=False)
-    email.pk, email.created_at, email.next_attempt_at, email.expires_at = stored[0]
+    email.pk, email.created_at, email.next_attempt_at, email.expires_at, does_older_wait = stored[0]
     email._state.adding, email._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
-    _WAKER.after_commit(email)
+    _WAKER.after_commit(email, does_older_wait=does_older_wait)
     return Queued(email, is_new=True)
 
 

@@ -17,6 +17,8 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf, database_now
 from tests.integration.mail.notes import note, note_kind  # noqa: F401  a fixture
 from tests.integration.mail.shipments import DATABASE, ConnectedTransport, accepted, place, ship, state, use
+from weir.postgres import statements
+from weir.postgres.statements import Statement
 from weir.workers import task_names
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.addresses import CannotBeWritten
@@ -250,9 +252,27 @@ def test_a_transaction_asks_once_for_each_kind_and_priority_whether_an_older_ema
     assert asked == [first.pk, urgent.pk]
     assert messages == [SEND_MESSAGE] * 2
     Email.objects.update(state=EmailState.FAILED, last_reply="no")
-    later = note("later")
+    with transaction.atomic():
+        later = note("later")
     assert asked == [first.pk, urgent.pk, later.pk]
     assert messages == [SEND_MESSAGE] * 3
+
+
+def test_an_email_outside_of_a_transaction_costs_two_statements(
+    messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One asks whether it is there, the other stores it, and says whether an older one is due."""
+    execute, executed = statements.execute, list[str]()
+
+    def note_name(statement: Statement[Any], *arguments: Any) -> list[Any]:
+        executed.append(statement.name)
+        return execute(statement, *arguments)
+
+    monkeypatch.setattr(statements, "execute", note_name)
+    for number in range(3):
+        note(str(number))
+    assert executed == ["find", "queue"] * 3
+    assert messages == [SEND_MESSAGE]
 
 
 def test_an_email_that_a_hook_queues_first_keeps_no_message_back(messages: list[Message]) -> None:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
+from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read, scanned
 from weir.workers.mail.admin import EmailAdmin
 from weir.workers.mail.bounces.arrivals import EXPECTING
 from weir.workers.mail.models import Email
@@ -64,7 +64,7 @@ def planned(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("_many")
-def test_what_is_due_or_held_is_found_by_an_index() -> None:
+def test_what_is_due_is_found_by_an_index() -> None:
     """What is due is found in its queue, without a look at what is not due."""
     assert Email.objects.due().count() == DUE
     plan = plan_of("weir.workers.mail", "claim", CLAIM)
@@ -74,6 +74,9 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
         rows_read("weir.workers.mail", "claim", CLAIM, "weir_mail_email") <= 2 * DUE + 2
     )  # to pick, and to mark; the heads of the queues
 
+
+@pytest.mark.usefixtures("_many")
+def test_what_mailers_hold_is_found_by_an_index() -> None:
     for held in (
         Email.objects.abandoned(),
         Email.objects.silent(timedelta(seconds=900)),
@@ -124,6 +127,18 @@ def test_what_web_code_asks_when_it_queues_is_one_look_into_an_index(statement: 
 
 
 @pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize("room", ["weir.workers.mail", "weir.workers.effects"])
+def test_what_is_stored_is_one_look_into_the_queue(room: str) -> None:
+    """For an older one."""
+    plan = generic_plan_of(room, "queue")
+    assert [node["Index Name"].partition("_")[2] for node in plan if "Index Name" in node] in (
+        ["email_queues"],
+        ["effect_queues"],
+    )
+    assert not {"Seq Scan", "Sort"} & {node["Node Type"] for node in plan}
+
+
+@pytest.mark.usefixtures("_many")
 def test_the_email_about_an_order_is_found_by_indexes() -> None:
     """By its kind and key, and by how the address begins, the key or the Message-ID, as the admin searches."""
     (by_key,) = planned(Email.objects.filter(kind="order.shipped", key="4711"))
@@ -151,3 +166,11 @@ def test_whether_an_email_to_an_address_is_being_sent_is_one_look_into_an_index(
     Email.objects.filter(key="1600").update(ask_until=Now())
     assert EXPECTING(**asked) == ["KIM.1600@customers.example"]
     Email.objects.filter(key="1600").update(ask_until=None)
+
+
+def test_a_claim_reads_no_whole_outbox_however_small() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE weir_mail_email CASCADE")
+        Email.objects.bulk_create([Email(kind="order.shipped", key=str(number)) for number in range(2_000)])
+        cursor.execute("ANALYZE weir_mail_email")
+    assert scanned("weir.workers.mail", "claim", CLAIM) == {"weir_mail_pausedkind"}

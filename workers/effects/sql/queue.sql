@@ -1,5 +1,7 @@
 -- Stores an effect. Returns no row if there is already an effect of this kind and key. While another transaction is
 -- storing such an effect, the statement waits for that transaction.
+-- does_older_wait: if the statement `is_alone` in its transaction, whether an older effect of this kind and priority is
+--                  due; otherwise NULL
 INSERT INTO weir_effects_effect (
     kind, key, context, priority, next_attempt_at, expires_at, idempotency_key,
     state, attempts, claimed_by, phase, last_reply, correlation_id, traceparent, on_done, user_key
@@ -10,4 +12,13 @@ VALUES (
     'pending', 0, '', '', '', %(correlation_id)s, %(traceparent)s, %(on_done)s, %(user_key)s
 )
 ON CONFLICT (kind, key) DO NOTHING
-RETURNING id, created_at, next_attempt_at, expires_at
+RETURNING
+    id, created_at, next_attempt_at, expires_at,
+    CASE WHEN %(is_alone)s::boolean THEN (
+        SELECT id FROM weir_effects_effect
+        WHERE
+            state = 'pending' AND kind = %(kind)s AND priority = %(priority)s
+            AND next_attempt_at <= statement_timestamp()
+        ORDER BY next_attempt_at, id
+        LIMIT 1
+    ) IS NOT NULL END AS does_older_wait  -- first row

@@ -1,6 +1,8 @@
 -- Stores an e-mail, and its rendering if there is one. Returns no row if there is already an e-mail of this kind and
 -- key. While another transaction is storing such an e-mail, the statement waits for that transaction. A mailer finds
 -- both rows, or none.
+-- does_older_wait: if the statement `is_alone` in its transaction, whether an older e-mail of this kind and priority is
+--                  due; otherwise NULL
 WITH queued AS (
     INSERT INTO weir_mail_email (
         kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, expires_at,
@@ -22,4 +24,14 @@ WITH queued AS (
     INSERT INTO weir_mail_rendering (email_id, content)
     SELECT id, %(content)s FROM queued WHERE %(content)s::bytea IS NOT NULL
 )
-SELECT id, created_at, next_attempt_at, expires_at FROM queued
+SELECT
+    id, created_at, next_attempt_at, expires_at,
+    CASE WHEN %(is_alone)s::boolean THEN (
+        SELECT id FROM weir_mail_email
+        WHERE
+            state = 'pending' AND kind = %(kind)s AND priority = %(priority)s
+            AND next_attempt_at <= statement_timestamp()
+        ORDER BY next_attempt_at, id
+        LIMIT 1
+    ) IS NOT NULL END AS does_older_wait  -- first row
+FROM queued
