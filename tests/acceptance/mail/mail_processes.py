@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from tests.acceptance.processes import die_around, goes_on  # isort: skip  first, as it sets Django up
+from tests.acceptance.processes import die, die_around, goes_on  # isort: skip  first, as it sets Django up
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
@@ -30,7 +30,6 @@ STEPS: dict[str, bool | None] = {
     "after claim": False,
     "before begin": False,
     "after begin": True,
-    "after content": True,
     "before dot": True,
     "after dot": True,
     "before record": True,
@@ -38,10 +37,10 @@ STEPS: dict[str, bool | None] = {
 }
 MOST_ORDERS = 100_000  # of a clerk
 PUBLISHED_STEPS = ("after _send", "before _mark", "after _mark")
-LONGEST_COMMAND = 512  # bytes, by RFC 5321
 Errors = tuple[type[Exception], ...]
 LOST_POSTGRES = (OperationalError, InterfaceError)  # what to tolerate where connections are cut
 DOT = b".\r\n"
+END = b"\r\n" + DOT
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 REST_S = 0.02  # between two rounds
 LONG_REST_S = REST_S if AT_LENGTH else 0.1  # if the round before sent nothing
@@ -138,13 +137,26 @@ def keep_sending_as_published(stop: Path, die_at: str = "") -> None:
 
 
 def _die_at(when: str, step: str) -> None:
-    if step == "content":
-        die_around(smtplib.SMTP, "send", when, lambda arguments, _: len(arguments[1]) > LONGEST_COMMAND)
+    if (when, step) == ("before", "dot"):
+        _die_without_a_dot()
     elif step == "dot":
-        die_around(smtplib.SMTP, "send", when, lambda arguments, _: arguments[1] == DOT)
+        die_around(smtplib.SMTP, "send", when, lambda arguments, _: arguments[1].endswith(END))
     elif step == "claim":
         die_around(leases, "claim", when, lambda _, claimed: claimed)
     elif step == "record":
         die_around(leases, "record", when, lambda arguments, _: arguments[1].state == EmailState.SENT)
     else:
         die_around(leases, step, when)
+
+
+def _die_without_a_dot() -> None:
+    """Let this process die when the content is transmitted, as far as the network carries it before the dot."""
+    send = smtplib.SMTP.send
+
+    def send_or_die(server: smtplib.SMTP, data: bytes) -> None:
+        if data.endswith(END):
+            send(server, data.removesuffix(DOT))
+            die()
+        send(server, data)
+
+    smtplib.SMTP.send = send_or_die  # type: ignore[assignment,method-assign]

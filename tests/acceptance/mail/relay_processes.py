@@ -14,7 +14,7 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 
 from django.db import transaction
 
-from tests.acceptance.mail.mail_processes import DOT, LONGEST_COMMAND
+from tests.acceptance.mail.mail_processes import END
 from weir.postgres import statements
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.kinds import Content, EmailAttachment
@@ -104,7 +104,7 @@ def _die_at(when: str, step: str) -> None:
         "begin": [(leases, "begin", lambda *_: True)],
         "request": [
             (http.ApiConnection, "_write", lambda *_: True),
-            (connection.SmtpConnection, "send", _is_content if when == "before" else _is_dot),
+            (connection.SmtpConnection, "send", _is_content),
         ],
         "answer": [
             (http.ApiConnection, "_read", lambda *_: True),
@@ -117,8 +117,4 @@ def _die_at(when: str, step: str) -> None:
 
 
 def _is_content(arguments: tuple[Any, ...], _: object) -> bool:
-    return len(arguments[1]) > LONGEST_COMMAND
-
-
-def _is_dot(arguments: tuple[Any, ...], _: object) -> bool:
-    return bool(arguments[1] == DOT)
+    return isinstance(arguments[1], bytes) and arguments[1].endswith(END)

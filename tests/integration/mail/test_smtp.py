@@ -79,7 +79,7 @@ def test_a_refusal_tells_whether_it_is_the_recipients_domain_that_takes_no_more(
 
 
 def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the server's go-ahead; the content and the dot follow, each by itself."""
+    """After the server's go-ahead; the content follows, with the dot."""
     steps: list[bytes] = []
     send = smtplib.SMTP.send
 
@@ -90,7 +90,8 @@ def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.M
     monkeypatch.setattr(smtplib.SMTP, "send", note_and_send)
     submit(ship(), lambda: steps.append(b"begin"))
     words = [step.split()[0].lower() for step in steps]
-    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"begin", b"from:", b".", b"quit"]
+    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"begin", b"from:", b"quit"]
+    assert steps[-2].endswith(b"\r\n.\r\n")
 
 
 def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:

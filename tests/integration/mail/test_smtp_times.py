@@ -60,12 +60,12 @@ def trickling_after(replies: list[bytes]) -> Serve:
     return serve
 
 
-def submit(content: bytes = EMAIL.content) -> None:
+def submit(content: bytes = EMAIL.content, begin: Callable[[], None] = lambda: None) -> None:
     """Submit an e-mail over a connection of its own."""
     mailer = EmailBackend()
     mailer.connect()
     try:
-        mailer.submit(replace(EMAIL, content=content), lambda: None)
+        mailer.submit(replace(EMAIL, content=content), begin)
     finally:
         mailer.close()
 
@@ -147,6 +147,30 @@ def test_a_server_that_takes_the_content_in_sips_does_not_hold_a_sender(
             submit(b"Subject: Hello\r\n\r\n" + b"x" * 60_000_000)
         assert time.monotonic() - started < MOST_S
         end.set()
+    assert raised.value.phase == Phase.BEFORE_DOT
+
+
+@pytest.mark.parametrize("farewell", [b"", b"421 4.3.2 Restarting\r\n"])
+def test_a_server_that_leaves_before_the_content_has_certainly_not_accepted_it(
+    settings: Settings, farewell: bytes
+) -> None:
+    """While `begin` commits. The kernel would take the content all the same."""
+    has_left = threading.Event()
+
+    def serve(peer: socket.socket) -> None:
+        for reply in [*HELLO, *GO_AHEAD]:
+            peer.sendall(reply)
+            if reply != GO_AHEAD[-1]:
+                peer.recv(1_000)
+        peer.sendall(farewell)
+        peer.close()
+        has_left.set()
+
+    def begin() -> None:
+        assert has_left.wait(10)
+
+    with server(settings, serve), pytest.raises(BrokenOff, match="did not wait for the content") as raised:
+        submit(begin=begin)
     assert raised.value.phase == Phase.BEFORE_DOT
 
 

@@ -1,6 +1,8 @@
 """Extends smtplib's connections: each step ends in time, and logins are in UTF-8, or use an access token."""
 
+import select
 import smtplib
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -62,6 +64,17 @@ class SmtpConnection(smtplib.SMTP):
     def contradicts_itself(self) -> bool:
         """Whether the last reply both accepts and refuses. RFC 5321, 4.2.1, requires the same code in all lines."""
         return b"2" in self.file.digits and len(self.file.digits) > 1
+
+    def at_once(self) -> None:
+        """From now on, send what is small at once: the dot after a large content must not wait for an ACK."""
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def require_silence(self) -> None:
+        """Raise SMTPServerDisconnected if the server, which is to wait for us, has left, or has said something."""
+        heard = select.poll()
+        heard.register(self.sock, select.POLLIN)
+        if heard.poll(0):
+            raise smtplib.SMTPServerDisconnected("It did not wait for the content.")
 
     def docmd(self, cmd: str, args: str = "") -> Reply:
         """Send a command, and return the reply.

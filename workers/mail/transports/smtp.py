@@ -7,7 +7,6 @@ accepted the e-mail; without a reply, the outcome is unknown.
 
 import re
 import smtplib
-import socket
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -101,6 +100,7 @@ class EmailBackend(smtp.EmailBackend):
         try:
             self.open()
             self.connection.ehlo_or_helo_if_needed()
+            self.connection.at_once()
         except smtplib.SMTPResponseException as error:
             self._abandon()
             said = f"{error.smtp_code} {as_bytes(error.smtp_error).decode(errors='replace')}"
@@ -155,12 +155,12 @@ class EmailBackend(smtp.EmailBackend):
         server, phase = self.connection, Phase.BEFORE_DOT
         try:
             with server.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
-                server.send(_with_dots_doubled(content))
+                server.require_silence()
                 phase = Phase.AFTER_DOT  # set before, because an exception may come between any two instructions
                 try:
-                    server.send(b".\r\n")
+                    server.send(_with_dot(content))
                 except OSError:
-                    phase = Phase.BEFORE_DOT  # the kernel did not take the dot, so it is not on its way
+                    phase = Phase.BEFORE_DOT  # the kernel did not take all, so the dot is not on its way
                     raise
             with server.step(settings.WEIR_MAIL_REPLY_TIMEOUT):
                 reply: Reply = server.getreply()
@@ -183,7 +183,6 @@ class EmailBackend(smtp.EmailBackend):
             parameters = extensions.parameters(message, server.esmtp_features)
         except extensions.CannotBeTaken as error:  # the reply to EHLO says so
             raise CannotTake(str(error)) from error
-        server.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the dot must not wait for an ACK
         commands = (f"mail FROM:<{message.from_address}>{parameters}", f"rcpt TO:<{message.recipient}>", "data")
         said = self._say_at_once(commands) if server.has_extn("pipelining") else map(self._say, commands)
         is_utf8 = extensions.needs_utf8(message)
@@ -287,10 +286,10 @@ def _token(user: str, host: str) -> str:
         raise smtplib.SMTPException(message) from error
 
 
-def _with_dots_doubled(content: bytes) -> bytes:
-    """Return the content as it is transmitted (RFC 5321, 4.5.2), ending with a line break."""
+def _with_dot(content: bytes) -> bytes:
+    """Return the content as it is transmitted (RFC 5321, 4.5.2), and the dot that ends it."""
     doubled = _LEADING_DOT.sub(b"..", content)
-    return doubled if doubled.endswith(b"\r\n") else doubled + b"\r\n"
+    return b"%b%b.\r\n" % (doubled, b"" if doubled.endswith(b"\r\n") else b"\r\n")
 
 
 def _text(reply: Reply) -> str:
