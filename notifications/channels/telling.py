@@ -20,13 +20,13 @@ Unread numbers change with the rows. Each function works in the caller's transac
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from weir.notifications import changes, user_keys
 from weir.notifications.changes import LOCK_READ_MARKS
-from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
 from weir.postgres.statements import Statement, bigints
 
@@ -42,6 +42,17 @@ class ToTell(NamedTuple):
     rows: int
 
 
+class ToldRow(NamedTuple):
+    """What an e-mail says of a notification."""
+
+    id: int
+    kind: str
+    title: str
+    body: str
+    url: str
+    created_at: datetime
+
+
 class Released(NamedTuple):
     """A user, and how many of the user's notifications are unread again."""
 
@@ -51,7 +62,7 @@ class Released(NamedTuple):
 
 BEGIN_GATHERING = Statement("begin_gathering", returns=bool, commits=False)
 DIGESTS_HAVE_WORK = Statement("digests_have_work", returns=bool, commits=False, prepare=True)
-DRAFTED = Statement("drafted", returns=int, commits=False, prepare=True)
+DRAFTED = Statement("drafted", row=ToldRow, commits=False, prepare=True)
 GATHER = Statement("gather", returns=UserKey, commits=False)
 GATHER_ROWS = Statement("gather_rows", commits=False)
 POSTPONE = Statement("postpone", commits=False)
@@ -100,10 +111,9 @@ def stay_on_page(users: Collection[UserKey]) -> None:
     STAY_WITHOUT_ADDRESS(users=user_keys.array(users))
 
 
-def drafted(email_id: int, user_id: UserKey) -> list[Notification]:
+def drafted(email_id: int, user_id: UserKey) -> list[ToldRow]:
     """Return the unread notifications of this user that the e-mail is to tell, in the order of their ids."""
-    ids = DRAFTED(email=email_id, user=user_id)
-    return list(Notification.objects.filter(pk__in=ids, read_at=None).order_by("pk")) if ids else []
+    return DRAFTED(email=email_id, user=user_id)
 
 
 def tell(email_id: int, user_id: UserKey, ids: Sequence[int]) -> bool:

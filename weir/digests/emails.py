@@ -15,6 +15,7 @@ from django.utils.text import Truncator
 from weir.conf import settings
 from weir.notifications import user_keys
 from weir.notifications.channels import telling
+from weir.notifications.channels.telling import ToldRow
 from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
 from weir.workers.mail.kinds import Content, Draft, register_drafted
@@ -53,9 +54,9 @@ class _Drafting:
         if not rows:
             return None
         about = f"{rows[0].kind if self._kind == SINGLE else ''}{SEPARATOR}{user}"
-        return Draft(self.content(rows, _unsubscribe_url(self._kind, email.recipient, about)), [row.pk for row in rows])
+        return Draft(self.content(rows, _unsubscribe_url(self._kind, email.recipient, about)), [row.id for row in rows])
 
-    def content(self, rows: Collection[Notification], unsubscribe_url: str = "") -> Content:
+    def content(self, rows: Collection[Notification | ToldRow], unsubscribe_url: str = "") -> Content:
         """Return what an e-mail says about these notifications."""
         lines = [_line(row) for row in rows]
         values: dict[str, Any] = {"lines": lines, "count": len(lines), "unsubscribe_url": unsubscribe_url}
@@ -102,7 +103,7 @@ def _unsubscribe_url(kind: str, address: str, about: str) -> str:
     return unsubscribing.url(kind, address, about=about)
 
 
-def _line(row: Notification) -> Line:
+def _line(row: Notification | ToldRow) -> Line:
     """Return what an e-mail says about the notification: each of its values but the body is one line."""
     title = Truncator(_one_line(row.title)).chars(_LONGEST_TITLE)
     return Line(title, row.body, _link(_one_line(row.url)), row.kind, row.created_at)

@@ -101,7 +101,7 @@ with transaction.atomic():
     telling.stay_on_page([third])
     telling.gather({second: 1}, has_rows={})
     assert [(row.user_id, row.rows) for row in telling.to_tell([second])] == [(second, 2)]
-    told = [row.pk for row in telling.drafted(1, second)]
+    told = [row.id for row in telling.drafted(1, second)]
     assert len(told) == 2 and telling.tell(1, second, told)
 right("told")
 assert not {third, first} & {*telling.users_due(500)}
