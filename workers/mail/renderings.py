@@ -16,6 +16,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from weir.conf import settings as weir_settings
+from weir.postgres.statements import Statement
 from weir.workers.mail.addresses import CannotBeWritten, canonical, from_address
 from weir.workers.mail.message import LONGEST_KEY, Message
 from weir.workers.mail.models import Email, Rendering
@@ -30,6 +31,8 @@ _MOST_NUMBERED = 2**15 - 1  # renderings: the column's largest number
 # The fields of an e-mail that `note` sets.
 NOTED = ("recipient", "renderings", "subject", "content_hash", "content_size")
 
+STORE_RENDERING = Statement("store_rendering", returns=int, commits=True, prepare=True)
+
 
 def note(email: Email, rendered: Rendered) -> None:
     """Set, in memory, what the e-mail's row says about its rendering."""
@@ -40,12 +43,16 @@ def note(email: Email, rendered: Rendered) -> None:
     email.content_size = len(rendered.content)
 
 
-def store(email: Email, rendered: Rendered) -> Rendering:
-    """Store what is transmitted of the e-mail, in the caller's transaction, in place of an earlier draft."""
-    if email.renderings > 1:
-        Rendering.objects.filter(pk=email.pk).delete()
-    rendering: Rendering = Rendering.objects.create(email=email, content=rendered.content)
-    return rendering
+def store(email: Email, rendered: Rendered) -> Message | None:
+    """Store what is transmitted of a claimed e-mail, in place of an earlier draft; return it, with its envelope sender.
+
+    Commits by itself. Returns None, and stores nothing, if the claim is lost. Raises CannotBeWritten.
+    """
+    note(email, rendered)
+    stored = message(email, Rendering(email=email, content=rendered.content))
+    noted = {name: getattr(email, name) for name in NOTED}
+    is_held = STORE_RENDERING(row=email.pk, token=email.claim_token, content=rendered.content, **noted)
+    return stored if is_held else None
 
 
 def message(email: Email, rendering: Rendering) -> Message:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -35,9 +36,11 @@ from weir.notifications.channels import telling
 from weir.notifications.inbox import writing
 from weir.notifications.models import Notification
 from weir.workers.mail import resolving
-from weir.workers.mail.models import Act, Email
+from weir.workers.mail.message import Message
+from weir.workers.mail.models import Act, Email, Rendering
 from weir.workers.mail.phases import Phase
-from weir.workers.mail.sending import leases, runner
+from weir.workers.mail.sending import contents, leases, runner
+from weir.workers.mail.sending.source import Held
 from weir.workers.mail.transports.base import OutcomeUnknown, Refused
 
 pytestmark = MARKS
@@ -188,6 +191,23 @@ def test_a_digest_of_which_all_was_read_is_cancelled(relay: Relay) -> None:
     send()
     assert (relay.came, unread()) == ([], set())
     assert "nothing left to tell" in the_email("cancelled").last_reply
+
+
+def test_a_draft_replaces_the_one_before_unless_its_mailer_has_lost_the_claim() -> None:
+    first, *_ = gathered()
+    (lost,) = leases.claim(1, uuid4())
+    Email.objects.update(claimed_until=Now() - HOUR)
+    assert leases.take_back_abandoned() == 1
+    (held,) = leases.claim(1, uuid4())
+    drafts = [contents.content_of(Held(held))]
+    assert read(first) == 1
+    drafts.append(contents.content_of(Held(held)))
+    with pytest.raises(leases.ClaimLost):
+        contents.content_of(Held(lost))
+    written = [draft.content for draft in drafts if isinstance(draft, Message)]
+    assert [b"- a" in content for content in written] == [True, False]
+    assert [bytes(rendering.content) for rendering in Rendering.objects.all()] == written[1:]
+    assert the_email("claimed").renderings == 2
 
 
 def killed_after_begin(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> tuple[Notification, Email]:

@@ -1,6 +1,6 @@
 """Finds what is to be transmitted for a claimed e-mail, or why nothing is."""
 
-from django.db import Error, transaction
+from django.db import Error
 
 from weir.workers.ledger.outcomes import Outcome
 from weir.workers.mail import kinds, rendering, renderings
@@ -66,9 +66,6 @@ def _rendered(email: Email) -> Message:
 
 
 def _stored(email: Email, rendered: Rendered) -> Message:
-    with transaction.atomic():
-        if not Email.objects.select_for_update().filter(pk=email.pk, claim_token=email.claim_token).exists():
-            raise leases.ClaimLost
-        renderings.note(email, rendered)
-        email.save(update_fields=renderings.NOTED)
-        return renderings.message(email, renderings.store(email, rendered))
+    if message := renderings.store(email, rendered):
+        return message
+    raise leases.ClaimLost
