@@ -115,7 +115,9 @@ def deliver(rows: Sequence[EmailedRow]) -> None:
 def address_by(function: Addresses) -> Addresses:
     """Register the function that returns users' addresses, such as a decorator of it; it replaces an earlier one.
 
-    It gets a list of keys, and returns a mapping from key to address, without the users who have none.
+    It gets a list of keys, and returns a mapping from key to address, without the users who have none. For digests it
+    is called outside of transactions; for e-mails of their own, in that of whoever notifies. If it raises, it is asked
+    about fewer users: those for whom it raises wait for an hour at most, and are then told by digest.
     """
     _addresses[:] = [function]
     return function

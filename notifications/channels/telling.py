@@ -20,7 +20,7 @@ Unread numbers change with the rows. Each function works in the caller's transac
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -67,6 +67,7 @@ GATHER = Statement("gather", returns=UserKey, commits=False)
 GATHER_ROWS = Statement("gather_rows", commits=False)
 POSTPONE = Statement("postpone", commits=False)
 RELEASE = Statement("release", row=Released, commits=False)
+STILL_DUE = Statement("still_due", returns=UserKey, commits=False)
 TELL = Statement("tell", returns=int, commits=False, prepare=True)
 TO_TELL = Statement("to_tell", row=ToTell, commits=False)
 USERS_DUE = Statement("users_due", returns=UserKey, commits=False)
@@ -80,8 +81,16 @@ def begin_gathering() -> bool:
 
 
 def users_due(most: int) -> list[UserKey]:
-    """Return up to `most` users who have unread notifications that a digest is to tell now."""
+    """Return up to `most` users who have unread notifications that a digest is to tell now.
+
+    What others have locked is left. In a transaction, this locks rows, too.
+    """
     return USERS_DUE(most=most, rows=ROWS_AT_ONCE)
+
+
+def still_due(users: Collection[UserKey]) -> set[UserKey]:
+    """Return those of these users for whom `users_due` would do so now, and lock one row of each."""
+    return set(STILL_DUE(users=user_keys.array(users)))
 
 
 def to_tell(users: Collection[UserKey]) -> list[ToTell]:
@@ -98,7 +107,15 @@ def gather(emails: Mapping[UserKey, int], *, has_rows: Mapping[int, int]) -> Non
     most = [max(MOST_TOLD - has_rows.get(email_id, 0), 0) for email_id in emails.values()]
     full = GATHER(users=user_keys.array(emails), emails=bigints(emails.values()), most=bigints(most))
     if full:
-        POSTPONE(users=user_keys.array(full))
+        postpone(full)
+
+
+def postpone(users: Collection[UserKey], at_most: timedelta | None = None) -> None:
+    """Let what is due of these users wait: for half of `at_most` to all of it, by chance.
+
+    Without `at_most`, it waits as long again as until now, an hour at least.
+    """
+    POSTPONE(users=user_keys.array(users), at_most=at_most)
 
 
 def give(emails: Mapping[int, int]) -> None:

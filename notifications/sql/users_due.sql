@@ -1,6 +1,5 @@
 -- Return up to `most` users of the first `rows` unread notifications that a digest is to tell now. Rows that a read mark
--- covers are read already. The rows are locked, so that each of the users has one that the same transaction can give to
--- an e-mail; rows that other transactions have locked are left.
+-- covers are read already. Rows that other transactions have locked are left: nobody can give them to an e-mail now.
 SELECT DISTINCT user_id
 FROM (
     SELECT row.id, row.user_id, row.changed_xid

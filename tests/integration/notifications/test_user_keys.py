@@ -98,6 +98,7 @@ inbox.notify(second, "later", "Hello again")
 Notification.objects.filter(kind="later", digest_due_at__isnull=False).update(digest_due_at=Now())
 with transaction.atomic():
     assert telling.begin_gathering() and set(telling.users_due(500)) == {*keys} - {first}
+    assert telling.still_due(keys) == {*keys} - {first}
     telling.stay_on_page([third])
     telling.gather({second: 1}, has_rows={})
     assert [(row.user_id, row.rows) for row in telling.to_tell([second])] == [(second, 2)]
