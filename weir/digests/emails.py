@@ -20,6 +20,7 @@ from weir.notifications.models import Notification
 from weir.notifications.user_keys import UserKey
 from weir.workers.mail.kinds import Content, Draft, register_drafted
 from weir.workers.mail.models import Email
+from weir.workers.mail.phases import NOT_BEGUN, EmailState
 from weir.workers.mail.writing import unsubscribing
 
 DIGEST: Final = "weir.digest"
@@ -85,6 +86,13 @@ def digest(*, user: str) -> Content:
 def single(*, user: str) -> Content:
     """Return what an e-mail would say of the newest notification that this user has not read."""
     return _SINGLES.content(_newest(user, 1))
+
+
+def undecided() -> list[int]:
+    """Return the ids of e-mails that may have told something, and of which is not known whether they were accepted."""
+    begun = Email.objects.filter(state__in=[EmailState.SENDING, EmailState.UNKNOWN])
+    asked = Email.objects.filter(state__in=NOT_BEGUN, ask_until__isnull=False)
+    return list((begun | asked).filter(kind__in=[DIGEST, SINGLE]).values_list("pk", flat=True))
 
 
 def _newest(user: str, most: int) -> list[Notification]:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from tests.cases import for_each
 from tests.integration.conftest import Eventually
@@ -30,11 +31,12 @@ from tests.integration.digests.digested import (
     told,
     unread,
 )
-from weir.digests import gathering
+from weir.digests import emails, gathering
 from weir.notifications import inbox
 from weir.notifications.channels import telling
 from weir.notifications.inbox import writing
 from weir.notifications.models import Notification
+from weir.notifications.removal import retention
 from weir.workers.mail import resolving
 from weir.workers.mail.message import Message
 from weir.workers.mail.models import Act, Email, Rendering
@@ -256,6 +258,19 @@ def test_what_a_digest_told_that_is_given_up_is_told_by_the_next(relay: Relay, m
     assert (told(relay), unread(), Email.objects.count()) == ({A: 1, B: 1}, set(), 2)
 
 
+def test_what_an_unknown_digest_told_is_kept_until_somebody_resolves_it(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """However long ago that was: so it can be told again. Then it is purged as all that is read."""
+    settings.WEIR_NOTIFICATION_RETENTION = 1e-6
+    _, email = killed_after_begin(relay, monkeypatch)
+    assert (retention.purge(), Notification.objects.count()) == (0, 2)
+    resolving.resolve(email.pk, Act.RESEND, "kim", "It did not arrive.")
+    send()
+    assert (told(relay), unread(), the_email("sent")) == ({A: 1, B: 1}, set(), email)
+    assert (retention.purge(), Notification.objects.count()) == (2, 0)
+
+
 REFUSED = Refused("550 No", Phase.NOT_BEGUN, is_permanent=True)
 LATER = Refused("452 Later", Phase.AFTER_DOT, is_permanent=False)
 
@@ -292,10 +307,10 @@ def test_a_relay_that_is_asked_again_gets_the_same_bytes(relay: Relay) -> None:
     due()
     runner.send_due()
     email = the_email("pending")
-    assert (email.ask_until is not None, unread()) == (True, set())
+    assert (email.ask_until is not None, unread(), emails.undecided()) == (True, set(), [email.pk])
     due()
     runner.send_due()
-    assert (told(relay), the_email("sent")) == ({A: 1, B: 1}, email)
+    assert (told(relay), the_email("sent"), emails.undecided()) == ({A: 1, B: 1}, email, [])
 
 
 SEEDS = range(2)
