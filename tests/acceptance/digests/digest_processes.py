@@ -15,26 +15,25 @@ from weir.notifications import inbox
 from weir.notifications.channels import kinds, telling
 from weir.notifications.channels.kinds import NotificationKind
 from weir.notifications.models import Channel
+from weir.workers.mail.models import Email
+from weir.workers.mail.phases import EmailState
 from weir.workers.mail.sending import leases
 from weir.workers.orders.models import Order
 
 NEWS = "news"
 GATHER = "after gather"
 STEPS = ("after begin", "before record", "before begin", "after record", GATHER)  # first what takes longest to settle
-# How the mail server treats a user's e-mails (see demo.fakes.mail_server), by the user's key.
-WORDS = (
-    "plain",
-    "plain",
-    "plain",
-    "plain",
-    "cut-before-dot",
-    "closing",
-    "greylist-1",
-    "refuse-content",
-    "cut-accepted",
-)
+# How the mail server treats a user's e-mails (see demo.fakes.mail_server), by the user's key. At length most are plain:
+# after three failures in a row a mailer leaves the server alone for seconds, which is to happen now and then only.
+ODD_WORDS = ("cut-before-dot", "closing", "greylist-1", "refuse-content", "cut-accepted")
+PLAIN_BETWEEN = 8 if AT_LENGTH else 1
+WORDS = [word for odd in ODD_WORDS for word in (*["plain"] * PLAIN_BETWEEN, odd)]
 REST_S = 0.05
-READ_EVERY_S = 0.0 if AT_LENGTH else 0.06  # with few users, a reader that never rests leaves digests nothing to tell
+MOST_IN_HAND = 10
+# Of each of two writers: at length, mailers keep up, so that a user gets several digests and not one of everything.
+WRITE_EVERY_S = 0.004 if AT_LENGTH else 0.0005
+# Readers rest: with few users, one that never does leaves digests nothing to tell; with many, it takes the processors.
+READ_EVERY_S = 0.01 if AT_LENGTH else 0.06
 
 
 def address(user: int) -> str:
@@ -57,25 +56,32 @@ def notify_users(users: range, each: int, seed: int) -> None:
         while left:
             these = [left.pop() for _ in range(min(len(left), chance.choice([1, 1, 5, 50])))]
             inbox.notify_many(these, NEWS, f"{seed}-{number}")
-            time.sleep(0.0005 * len(these))
+            time.sleep(WRITE_EVERY_S * len(these))
 
 
 def keep_reading(users: range, seed: int, stop: Path) -> None:
     """Read some of what users' pages show, until `stop` exists; write what was really read on the page to a table.
 
-    The table is `Order`, which the test does not use otherwise: its row is committed with the read.
+    Most are users whose digests mailers have in hand: one may begin while the page is read. The table is `Order`, which
+    the test does not use otherwise: its row is committed with the read.
     """
     register()
     keep_session()
     chance = random.Random(seed)  # noqa: S311  not for secrets
     while goes_on(stop):
-        user = chance.choice(users)
+        user = chance.choice([chance.choice(users), *told_soon()])
         for row in inbox.page(user, limit=chance.choice([1, 3]), unread_only=True):
             with transaction.atomic():
                 if inbox.mark_read(user, [row.pk]):
                     Order.objects.create(number=str(row.pk), customer_email="page@customers.example")
         close_old_connections()
         time.sleep(READ_EVERY_S)
+
+
+def told_soon() -> list[int]:
+    """Return some users whose digests mailers have claimed."""
+    claimed = Email.objects.filter(state=EmailState.CLAIMED).values_list("context", flat=True)
+    return [int(context["user"]) for context in claimed[:MOST_IN_HAND]]
 
 
 def keep_gathering(stop: Path, die_at: str = "") -> None:
