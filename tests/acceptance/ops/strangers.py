@@ -153,8 +153,8 @@ def _write_effects() -> int:
     PausedEffectKind.objects.create(kind=MARKUP[:60], who=MARKUP, why=LONG)
     texts: dict[str, Any] = {"claimed_by": LONG[:300], "last_reply": LONG[:50_000], "on_done": MARKUP[:200]}
     first, *_ = Effect.objects.bulk_create(
-        Effect(kind=MARKUP[:60], key=f"{number} {MARKUP}"[:100], context={MARKUP: LONG}, result=LONG, **texts)
-        for number in range(MORE)
+        Effect(kind=MARKUP[:60], key=f"{number} {MARKUP}"[:100], context={MARKUP: text}, result=text, **texts)
+        for number, text in enumerate((LONG, *[SHORTER] * (MORE - 1)))
     )
     return first.pk
 
