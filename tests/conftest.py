@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from django.db.models import Model
 from django.test import TransactionTestCase
 from psycopg.pq import TransactionStatus
 from pytest_django import DjangoDbBlocker
+from pytest_django.plugin import blocking_manager_key
 
 from project import embedded
-from tests import byte_code
+from tests import byte_code, template
 from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
 from tests.set_up import IS_POOLED
@@ -104,6 +106,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.getoption("numprocesses", None):  # other processes run the tests
         byte_code.write()
+        template.make(session.config.stash[blocking_manager_key])
     gc.disable()  # the tests that are found stay in memory
 
 
@@ -166,7 +169,9 @@ def embedded_servers() -> Iterator[None]:
     if DATABASE_URL and REDIS_URL:
         yield
         return
-    with embedded.servers(HOME, postgres=not DATABASE_URL, valkey=not REDIS_URL, durable=False):
+    with ExitStack() as stack:
+        with template.copied():
+            stack.enter_context(embedded.servers(HOME, postgres=not DATABASE_URL, valkey=not REDIS_URL, durable=False))
         yield
 
 
@@ -181,11 +186,17 @@ def django_db_modify_db_settings(
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:  # noqa: ARG001  made first
+def django_db_setup(
+    embedded_servers: None,  # noqa: ARG001  with the template's files, if there are any
+    request: pytest.FixtureRequest,
+    django_db_blocker: DjangoDbBlocker,
+) -> None:
     """Keep autovacuum from the tables: what a plan is believed to know, or reads, would depend on when it comes by.
 
     The catalogs, which each test writes to, keep it.
     """
+    with template.adopted():
+        request.getfixturevalue("django_db_setup")  # pytest-django's
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(WITHOUT_AUTOVACUUM)
 
