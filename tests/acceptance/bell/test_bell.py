@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.acceptance.bell.conftest import EVERY_S, Bells, shows
 from tests.acceptance.notifications.unread_processes import FLUSH_STEPS, keep_flushing, keep_reconciling
-from tests.acceptance.ops.browser import Tabs, axe, show, too_wide
+from tests.acceptance.ops.browser import Tabs, show
 from tests.acceptance.ops.strangers import MARKUP
 from tests.acceptance.processes import Processes
 from tests.waiting import wait_for
@@ -121,29 +121,6 @@ def test_by_keyboard_alone(bells: Bells) -> None:
     expect(page.locator("weir-bell [part=panel]")).to_be_hidden()
     inbox.notify(bells.user, "news", "One more")
     expect(page.get_by_role("status")).to_have_text("1 unread notification")
-
-
-def findings(page: Page) -> list[str]:
-    return [*too_wide(page), *axe(page)]
-
-
-@pytest.mark.faults
-def test_axe_finds_nothing(bells: Bells) -> None:
-    """In both tabs, closed, open, and cut off; narrow and wide, in both colour schemes."""
-    for number in range(25):
-        inbox.notify(bells.user, "news", f"Number {number} {MARKUP}", body=MARKUP, url="/demo/")
-    closed, opened = bells.open(), bells.open()
-    opened.locator("weir-bell [part=button]").click()
-    expect(opened.get_by_role("listitem")).to_have_count(20)
-    opened.get_by_role("button", name="Older").click()
-    expect(opened.get_by_role("listitem")).to_have_count(25)
-    expect(opened.get_by_role("button", name="Older")).to_have_count(0)
-    assert bells.seen == []  # axe writes styles, which the page's policy forbids
-    assert findings(closed) == []
-    assert findings(opened) == []
-    opened.context.set_offline(True)
-    expect(opened.get_by_role("status")).to_contain_text("does not answer", timeout=15_000)
-    assert findings(opened) == []
 
 
 # Opens the list with the bell at the left, in the middle and at the right, and returns where it leaves the window.
