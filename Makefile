@@ -26,10 +26,10 @@ SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # pages say, a project that is not ours takes Weir up, tests with it and takes it out; operators measure it, act by several
 # web processes, and look at all its pages in browsers of three widths; a checker looks at the bell; programs send whatever
 # its API allows; its servers are the embedded ones, fail over, go back, are upgraded or full, and its broker is another
-# one, or silent; effects, digests and a project's own e-mails are made while their processes are killed.
+# one, or silent; effects, digests, e-mails by two relays and a project's own are made while their processes are killed.
 DEPLOYMENTS = $(addprefix tests/acceptance/,any_email bell/test_axe.py benchmarks digests docs effects failover faults \
-	fetches/test_silent_broker.py great_run hardening host ops/test_email_frame.py ops/test_metrics_of_processes.py \
-	ops/test_own_acts.py ops/test_pages.py pooler \
+	fetches/test_silent_broker.py great_run hardening host mail/test_relay_kills.py ops/test_email_frame.py \
+	ops/test_metrics_of_processes.py ops/test_own_acts.py ops/test_pages.py pooler \
 	project/test_reload.py project/test_up_and_demo.py recovery upgrade) \
 	$(addprefix tests/integration/,api/test_schema.py benchmarks docs embedded examples guest integrate packages \
 	project/test_own_app.py project/test_rabbitmq.py)
