@@ -39,7 +39,7 @@ def make(blocker: DjangoDbBlocker) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         MADE.unlink(missing_ok=True)
         if len(settings.DATABASES) == 1 and connection.settings_dict["TEST"]["MIGRATE"]:
-            multiprocessing.get_context("fork").Process(target=_make, args=(blocker,), daemon=True).start()
+            multiprocessing.get_context("fork").Process(target=_make, args=(blocker,)).start()
     os.close(lock)  # the fork has it until it ends
 
 
