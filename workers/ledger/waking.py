@@ -47,8 +47,7 @@ class Waker:
         `does_older_wait` is what the statement has said that stored the row; None if it was not alone.
         """
         if does_older_wait is not None:
-            if not does_older_wait:
-                transaction.on_commit(self._wake, robust=True)
+            transaction.on_commit(lambda: self._wake(unless=lambda: does_older_wait), robust=True)
             return
         self._told.stored = number = self._told.stored + 1
         transaction.on_commit(lambda: self._tell(number, row), robust=True)  # others see it by then
