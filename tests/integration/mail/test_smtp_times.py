@@ -174,6 +174,20 @@ def test_a_server_that_leaves_before_the_content_has_certainly_not_accepted_it(
     assert raised.value.phase == Phase.BEFORE_DOT
 
 
+@pytest.mark.parametrize("early", [b"421 4.3.2 Restarting\r\n", b"250 OK\r\n"])
+def test_what_comes_together_with_the_go_ahead_is_no_reply_to_the_content(settings: Settings, early: bytes) -> None:
+    """It was read with the go-ahead, and not looked at yet. An acceptance would be one of nothing."""
+
+    def serve(peer: socket.socket) -> None:
+        for reply in [*HELLO, *GO_AHEAD[:-1], GO_AHEAD[-1] + early]:
+            peer.sendall(reply)
+            peer.recv(1_000)
+
+    with server(settings, serve), pytest.raises(BrokenOff, match="did not wait for the content") as raised:
+        submit()
+    assert raised.value.phase == Phase.BEFORE_DOT
+
+
 def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(settings: Settings) -> None:
     """RFC 5321, 4.5.3.2, gives it five minutes, not EMAIL_TIMEOUT."""
     assert weir_settings.WEIR_MAIL_COMMAND_TIMEOUT == 300.0

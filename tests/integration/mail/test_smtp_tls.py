@@ -1,6 +1,8 @@
 """TLS between us and a real mail server: whom we trust, and what is sent in the clear."""
 
+import select
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -105,6 +107,43 @@ def test_a_server_that_wants_a_clients_certificate_gets_it(settings: Settings, w
     assert name == "shop.example"
     with server(settings, way, UNSIGNED, asks_client=True), pytest.raises(Unreachable, match="issuer"):
         submit()
+
+
+def test_a_record_of_tls_that_is_no_word_keeps_no_email_back(settings: Settings) -> None:
+    """Such as a new key, or here a question for a certificate, that comes between the go-ahead and the content."""
+    settings.EMAIL_USE_SSL = True
+    context, heard = tls_servers.context_of(GOOD), list[bytes]()
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode, context.post_handshake_auth = ssl.CERT_OPTIONAL, True
+    words = [b"220 mail.example\r\n", b"250 mail.example\r\n", b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
+
+    def serve() -> None:
+        peer, _ = listener.accept()
+        with suppress(OSError), context.wrap_socket(peer, server_side=True) as secret:
+            for word in words:
+                secret.sendall(word)
+                if word != words[-1]:
+                    secret.recv(1_000)
+            secret.verify_client_post_handshake()
+            secret.do_handshake()
+            heard.append(secret.recv(1_000))
+            secret.sendall(b"250 Accepted\r\n")
+
+    def begin() -> None:
+        assert select.select([mailer.connection.sock], [], [], 10)[0]
+
+    with socket.create_server((HOST, 0)) as listener:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = listener.getsockname()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        mailer = EmailBackend()
+        mailer.ssl_context.post_handshake_auth = True
+        mailer.connect()
+        assert mailer.submit(EMAIL, begin).reply == "250 Accepted"
+        mailer.close()
+        thread.join(10)
+        assert not thread.is_alive()
+    assert heard == [EMAIL.content + b".\r\n"]
 
 
 @pytest.mark.parametrize("name", ["EMAIL_SSL_CERTFILE", "EMAIL_SSL_KEYFILE", "WEIR_MAIL_CA_FILE"])

@@ -1,8 +1,8 @@
 """Extends smtplib's connections: each step ends in time, and logins are in UTF-8, or use an access token."""
 
-import select
 import smtplib
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -71,9 +71,7 @@ class SmtpConnection(smtplib.SMTP):
 
     def require_silence(self) -> None:
         """Raise SMTPServerDisconnected if the server, which is to wait for us, has left, or has said something."""
-        heard = select.poll()
-        heard.register(self.sock, select.POLLIN)
-        if heard.poll(0):
+        if self.file.is_ahead or self._is_heard():
             raise smtplib.SMTPServerDisconnected("It did not wait for the content.")
 
     def docmd(self, cmd: str, args: str = "") -> Reply:
@@ -142,6 +140,15 @@ class SmtpConnection(smtplib.SMTP):
         except smtplib.SMTPAuthenticationError as error:
             said = b" ".join([as_bytes(error.smtp_error), *challenges])
             raise smtplib.SMTPAuthenticationError(error.smtp_code, said) from error
+
+    def _is_heard(self) -> bool:
+        """Whether more has come than was read. Over TLS, only reading tells: it may be a new key, which is no word."""
+        self.sock.settimeout(0)
+        try:
+            self.sock.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        return True
 
     def _some_step(self) -> AbstractContextManager[None]:
         return self.step(self.timeout) if self._end_at is None else nullcontext()
