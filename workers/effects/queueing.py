@@ -134,6 +134,11 @@ def key_of_user(user: str | int | UUID) -> str:
     return key
 
 
+def redacted(text: str, user: str) -> str:
+    """Return the text with `<user>` for the key, unless that is a number, which may mean something else."""
+    return text if not user or user.isdecimal() else text.replace(user, "<user>")
+
+
 def _user_key(user: str | int | UUID | None) -> str:
     return "" if user is None else key_of_user(user)
 

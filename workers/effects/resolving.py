@@ -121,7 +121,8 @@ def resolve_as(actor: Actor, effect_id: int, act: Act, why: str) -> Effect:
         effect = _EFFECTS.resolve(effect_id, act, actor.name, why)
         was = effect.resolutions.latest("pk")
         before, after = ({"state": each.state, "phase": each.phase} for each in (was, effect))
-        ACTIONS[act].record(actor, f"effect {effect_id}", why, before=before, after=after)
+        reason = queueing.redacted(why, effect.user_key)  # the audit trail is kept when the user is forgotten
+        ACTIONS[act].record(actor, f"effect {effect_id}", reason, before=before, after=after)
         if effect.on_done:
             transaction.on_commit(partial(call_on_done, [effect_id]), robust=True)
     return effect

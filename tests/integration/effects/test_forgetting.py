@@ -109,6 +109,7 @@ def test_what_has_not_ended_is_untouched_and_forgotten_after_its_end(
     tasks.purge_effects()
     effect.refresh_from_db()
     assert (effect.user_key, effect.context, effect.result) == ("", {}, None)
+    assert KIM not in traces()
     if act:
         assert effect.resolutions.get().why == "<user> called"
     assert SentTicks().is_needless("weir: purge effects", PURGE_EFFECTS)

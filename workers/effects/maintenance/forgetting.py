@@ -24,7 +24,7 @@ from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
 from weir.workers.effects.models import Effect
 from weir.workers.effects.names import MAY_ACT
-from weir.workers.effects.queueing import key_of_user
+from weir.workers.effects.queueing import key_of_user, redacted
 
 BATCH: Final = 500
 INSTEAD: Final = "What was said here went when the user was forgotten."
@@ -81,11 +81,6 @@ def forget_as(actor: Actor, user: str | int | UUID, why: str, *, within_s: float
 def finish(within_s: float = math.inf) -> int:
     """Forget the effects that have ended since their users were to be forgotten; return how many."""
     return _forget(None, within_s)
-
-
-def redacted(text: str, user: str) -> str:
-    """Return the text with `<user>` for the key, unless that is a number, which may mean something else."""
-    return text if not user or user.isdecimal() else text.replace(user, "<user>")
 
 
 def _forget(user: str | None, within_s: float) -> int:
