@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from celery.exceptions import SoftTimeLimitExceeded
 from django.contrib.auth import get_user_model
 from django.db import connection, transaction
 
@@ -50,7 +51,7 @@ def of(users: Sequence[UserKey], within_s: float) -> Found:
     """Return the addresses of these users. Asks at least once, and not again after `within_s` seconds.
 
     Whatever the project's function raises is a part of what is returned. In a transaction, each call has a savepoint,
-    so that a failing query does not abort the caller's.
+    so that a failing query does not abort the caller's. Raises SoftTimeLimitExceeded, which ends a caller's task.
     """
     found, give_up_at, calls = Found(), time.monotonic() + within_s, 0
     groups = [list(users)] if users else []
@@ -63,6 +64,8 @@ def of(users: Sequence[UserKey], within_s: float) -> Found:
         try:
             with transaction.atomic() if connection.in_atomic_block else nullcontext():
                 addresses = _asked(group)
+        except SoftTimeLimitExceeded:  # Celery raises it, wherever the task is
+            raise
         except Exception as error:  # noqa: BLE001  a project's code may raise anything
             found.error = error
             if half := len(group) // 2:

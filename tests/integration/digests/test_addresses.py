@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from structlog.testing import capture_logs
@@ -176,6 +177,23 @@ def test_who_notifies_gets_the_notification_written_whatever_the_function_raises
     send()
     assert [lines(email) for email in relay.came[len(by_itself) :]] == [["fire"]] * (2 - len(by_itself))
     assert (unread(), unread(ROBIN)) == (set(), {"on the page"})
+
+
+def test_a_task_whose_soft_time_limit_comes_while_the_function_runs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not the function that raises it."""
+
+    def is_late(_users: Sequence[UserKey]) -> None:
+        raise SoftTimeLimitExceeded
+
+    calls = ask(monkeypatch, is_late)
+    with pytest.raises(SoftTimeLimitExceeded):
+        inbox.notify_many([KIM, ROBIN], ALARM, "fire")
+    assert (len(calls), Notification.objects.exists()) == (1, False)
+    inbox.notify_many([KIM, ROBIN], NEWS, "news")
+    due()
+    with pytest.raises(SoftTimeLimitExceeded):
+        gathering.gather_due(20.0)
+    assert len(calls) == 2
 
 
 @for_each("bad", ["kim\n@customers.example", "k" * 100_000 + "@customers.example", "\ud800@x.example", 7, ["kim"]])
