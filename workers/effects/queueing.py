@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid4
 
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from weir.postgres.statements import Statement
@@ -22,7 +22,7 @@ from weir.workers.effects import kinds
 from weir.workers.effects.models import LONGEST_USER, Effect
 from weir.workers.effects.names import HANDED_OVER_UNTIL, NAMES
 from weir.workers.ledger import queueing
-from weir.workers.ledger.waking import Waker
+from weir.workers.ledger.waking import Waker, believed_for
 from weir.workers.on_done.names import name_of
 from weir.workers.publish import publish
 from weir.workers.tracing import correlation, spans
@@ -168,7 +168,7 @@ def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> _Queued:
             "not_before": HANDED_OVER_UNTIL if is_handed_over else due_at,
             "expires_at": ends_at,
             "expires_after": registered.expires_after,
-            "is_alone": not connection.in_atomic_block,
+            "believed_for": believed_for(),
         }
         while not (stored := QUEUE(**parameters)):
             if existing := Effect.objects.filter(kind=kind, key=key).first():  # else it was purged meanwhile

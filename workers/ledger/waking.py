@@ -2,12 +2,15 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from datetime import timedelta
+from typing import Any, Final, Protocol
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from weir.postgres.statements import Statement
 from weir.workers.ledger.rows import LedgerRow
+
+BELIEVED_FOR: Final = timedelta(seconds=0.1)
 
 
 class Wake(Protocol):
@@ -33,8 +36,10 @@ class Waker:
     whether there is an older one: what it finds, or tells a worker, is about the younger ones as well. An `on_commit`
     hook that ran before may have stored one of those, and that one has found the first.
 
-    A statement that stores an effect and is alone in its transaction says itself whether an older one is due. That is
-    right before its commit, and the worker that takes the older one commits at least twice before it looks again.
+    A statement that stores an effect and is alone in its transaction says itself whether an older one is due, as it was
+    when the statement began. That is right before its commit, and the worker that takes the older one commits at least
+    twice before it looks again. But if another transaction was storing the same effect, the statement has waited: after
+    `believed_for`, it does not say.
     """
 
     def __init__(self, does_older_wait: Statement[Any], wake: Wake) -> None:
@@ -44,7 +49,7 @@ class Waker:
     def after_commit(self, row: LedgerRow, *, does_older_wait: bool | None) -> None:
         """Wake a worker when the caller's transaction commits. Errors are logged.
 
-        `does_older_wait` is what the statement has said that stored the row; None if it was not alone.
+        `does_older_wait` is what the statement has said that stored the row; None if it does not say.
         """
         if does_older_wait is not None:
             transaction.on_commit(lambda: self._wake(unless=lambda: does_older_wait), robust=True)
@@ -58,3 +63,8 @@ class Waker:
             return
         self._told.about[queue] = range(number, self._told.stored + 1)
         self._wake(unless=lambda: bool(self._does_older_wait(row=row.pk, kind=row.kind, priority=row.priority)))
+
+
+def believed_for() -> timedelta | None:
+    """Return for how long a statement that stores an effect knows whether an older one is due; None: it does not."""
+    return None if connection.in_atomic_block else BELIEVED_FOR

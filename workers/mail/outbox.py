@@ -20,7 +20,7 @@ from weir.postgres.statements import Statement
 from weir.postgres.texts import storable
 from weir.workers import task_names
 from weir.workers.ledger import queueing
-from weir.workers.ledger.waking import Waker
+from weir.workers.ledger.waking import Waker, believed_for
 from weir.workers.mail import addresses, kinds, renderings
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.models import Email
@@ -215,7 +215,7 @@ def store(email: Email, rendered: Rendered | None) -> Queued:
         "not_before": email.next_attempt_at if isinstance(email.next_attempt_at, datetime) else None,
         "content": rendered.content if rendered else None,
         "expires_after": kinds.expires_after(email.kind),
-        "is_alone": not connection.in_atomic_block,
+        "believed_for": believed_for(),
     }
     stored = QUEUE(**parameters)
     if not stored:

@@ -20,6 +20,8 @@ from tests.integration.mail.shipments import DATABASE, ConnectedTransport, accep
 from weir.postgres import statements
 from weir.postgres.statements import Statement
 from weir.workers import task_names
+from weir.workers.ledger import waking
+from weir.workers.ledger.waking import BELIEVED_FOR
 from weir.workers.mail import kinds, outbox
 from weir.workers.mail.addresses import CannotBeWritten
 from weir.workers.mail.kinds import Content
@@ -269,10 +271,40 @@ def test_an_email_outside_of_a_transaction_costs_two_statements(
         return execute(statement, *arguments)
 
     monkeypatch.setattr(statements, "execute", note_name)
+    monkeypatch.setattr(waking, "BELIEVED_FOR", timedelta(minutes=1))
     for number in range(3):
         note(str(number))
     assert executed == ["find", "queue"] * 3
     assert messages == [SEND_MESSAGE]
+
+
+def test_a_call_that_had_to_wait_asks_anew_whether_an_older_email_is_due(
+    other_connection: psycopg.Connection[Any], eventually: Eventually, messages: list[Message]
+) -> None:
+    """Its statement still sees the older one, which may be sent long since: then nobody is about to look."""
+    other_connection.autocommit = True
+    waits = (
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query_start < clock_timestamp() - %s::interval"
+    )
+
+    def second() -> int:
+        try:
+            return note().pk
+        finally:
+            connections.close_all()
+
+    older = note("older")
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            note()
+            late = pool.submit(second)
+            eventually(lambda: other_connection.execute(waits, [BELIEVED_FOR]).rowcount, "the second call to wait")
+            other_connection.execute(
+                "UPDATE weir_mail_email SET state = 'failed', last_reply = 'no' WHERE id = %s", [older.pk]
+            )
+            transaction.set_rollback(True)
+        assert late.result(30) == Email.objects.get(state=EmailState.PENDING).pk
+    assert messages == [SEND_MESSAGE] * 2
 
 
 def test_an_email_that_a_hook_queues_first_keeps_no_message_back(messages: list[Message]) -> None:

@@ -1,7 +1,7 @@
 -- Stores an effect. Returns no row if there is already an effect of this kind and key. While another transaction is
 -- storing such an effect, the statement waits for that transaction.
--- does_older_wait: if the statement `is_alone` in its transaction, whether an older effect of this kind and priority is
---                  due; otherwise NULL
+-- does_older_wait: whether an older effect of this kind and priority is due; NULL if the statement is not alone in its
+--                  transaction (`believed_for` is NULL), or has waited, so that its snapshot is old
 INSERT INTO weir_effects_effect (
     kind, key, context, priority, next_attempt_at, expires_at, idempotency_key,
     state, attempts, claimed_by, phase, last_reply, correlation_id, traceparent, on_done, user_key
@@ -14,7 +14,7 @@ VALUES (
 ON CONFLICT (kind, key) DO NOTHING
 RETURNING
     id, created_at, next_attempt_at, expires_at,
-    CASE WHEN %(is_alone)s::boolean THEN (
+    CASE WHEN clock_timestamp() < statement_timestamp() + %(believed_for)s::interval THEN (
         SELECT id FROM weir_effects_effect
         WHERE
             state = 'pending' AND kind = %(kind)s AND priority = %(priority)s

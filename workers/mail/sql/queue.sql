@@ -1,8 +1,8 @@
 -- Stores an e-mail, and its rendering if there is one. Returns no row if there is already an e-mail of this kind and
 -- key. While another transaction is storing such an e-mail, the statement waits for that transaction. A mailer finds
 -- both rows, or none.
--- does_older_wait: if the statement `is_alone` in its transaction, whether an older e-mail of this kind and priority is
---                  due; otherwise NULL
+-- does_older_wait: whether an older e-mail of this kind and priority is due; NULL if the statement is not alone in its
+--                  transaction (`believed_for` is NULL), or has waited, so that its snapshot is old
 WITH queued AS (
     INSERT INTO weir_mail_email (
         kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, expires_at,
@@ -26,7 +26,7 @@ WITH queued AS (
 )
 SELECT
     id, created_at, next_attempt_at, expires_at,
-    CASE WHEN %(is_alone)s::boolean THEN (
+    CASE WHEN clock_timestamp() < statement_timestamp() + %(believed_for)s::interval THEN (
         SELECT id FROM weir_mail_email
         WHERE
             state = 'pending' AND kind = %(kind)s AND priority = %(priority)s
