@@ -65,7 +65,7 @@ class SmtpConnection(smtplib.SMTP):
         """Whether the last reply both accepts and refuses. RFC 5321, 4.2.1, requires the same code in all lines."""
         return b"2" in self.file.digits and len(self.file.digits) > 1
 
-    def at_once(self) -> None:
+    def set_no_delay(self) -> None:
         """From now on, send what is small at once: the dot after a large content must not wait for an ACK."""
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -100,7 +100,7 @@ class EmailBackend(smtp.EmailBackend):
         try:
             self.open()
             self.connection.ehlo_or_helo_if_needed()
-            self.connection.at_once()
+            self.connection.set_no_delay()
         except smtplib.SMTPResponseException as error:
             self._abandon()
             said = f"{error.smtp_code} {as_bytes(error.smtp_error).decode(errors='replace')}"
