@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from weir.workers.effects import kinds
-from weir.workers.effects.models import Effect, PausedEffectKind
+from weir.workers.effects.models import Effect, EffectQuerySet, PausedEffectKind
 from weir.workers.effects.names import EffectState
 from weir.workers.ledger import paging
 from weir.workers.ledger.paging import NEWEST_FIRST, RowsPage
@@ -27,11 +27,11 @@ class EffectFilters:
 def listed(wanted: EffectFilters) -> QuerySet[Effect]:
     """Return the effects: the newest first of a user's, and of those that are done or in any state; else the oldest."""
     chosen = {name: value for name in ("state", "kind") if (value := getattr(wanted, name))}
-    found: QuerySet[Effect] = Effect.objects.filter(**chosen)
+    found: EffectQuerySet = Effect.objects.filter(**chosen)
     if wanted.key:
         found = found.filter(pk__in=ids_of_key(wanted.key, wanted.kind))
     if wanted.user:
-        found = found.filter(user_key=wanted.user).exclude(user_key="")
+        found = found.of_user(wanted.user)
     return found.order_by(*_order(wanted))
 
 

@@ -50,6 +50,10 @@ class EffectQuerySet(LedgerQuerySet["Effect"]):
         """Return the effects that have ended, and have not called their tasks since."""
         return self.filter(OWES_CALL)
 
+    def of_user(self, key: str) -> Self:
+        """Return the effects that were queued with this user, who was not forgotten in them."""
+        return self.filter(~Q(user_key=""), user_key=key)  # the first as in the index
+
     def unknown(self) -> Self:
         """Return the effects that wait for an operator, the oldest first."""
         return self.filter(state=EffectState.UNKNOWN).order_by("begun_at", "pk")

@@ -75,7 +75,7 @@ def forget_as(actor: Actor, user: str | int | UUID, why: str, *, within_s: float
     while last is not None and time.monotonic() < end_at:
         [last] = MARK_FORGOTTEN(user=key, after=last, batch=BATCH)
     forgotten = _forget(key, end_at - time.monotonic())
-    return Forgotten(forgotten=forgotten, left=Effect.objects.filter(user_key=key).exclude(user_key="").count())
+    return Forgotten(forgotten=forgotten, left=Effect.objects.of_user(key).count())
 
 
 def finish(within_s: float = math.inf) -> int:
