@@ -56,7 +56,7 @@ def resolve(
     with transaction.atomic():
         looked_at = Email.objects.select_for_update().get(pk=email_id)
         acting.refuse_changed(f"E-mail {email_id}", version_of(looked_at), seen)
-        return _recorded(action, actor, email_id, act, why, to=to, may_be_late=may_be_late)
+        return _recorded(action, actor, looked_at, act, why, to=to, may_be_late=may_be_late)
 
 
 def resolve_by_code(
@@ -92,24 +92,25 @@ def resolve_by_code(
     and Email.DoesNotExist.
     """
     action = _ACTIONS[act] if to is None else REDIRECT
-    return _recorded(action, acting.of_code(who), email_id, act, why, to=to, may_be_late=may_be_late, wakes=wakes)
+    actor = acting.of_code(who)
+    with transaction.atomic():
+        was = Email.objects.select_for_update().get(pk=email_id)
+        return _recorded(action, actor, was, act, why, to=to, may_be_late=may_be_late, wakes=wakes)
 
 
 def _recorded(
-    action: AuditedAction, actor: Actor, email_id: int, act: Act, why: str, *, to: str | None, **options: bool
+    action: AuditedAction, actor: Actor, was: Email, act: Act, why: str, *, to: str | None, **options: bool
 ) -> Email:
-    """Resolve the e-mail, and write the entry, in one transaction."""
-    with transaction.atomic():
-        was = Email.objects.select_for_update().get(pk=email_id)
-        before = _state_of(was)
-        email = resolving.resolve(email_id, act, actor.name, why, to=to, **options)
-        reason = addresses.redacted(addresses.redacted(why, was.recipient), email.recipient)
-        # A correction of a waiting e-mail is recorded, too, though neither the e-mail's state nor its phase changes.
-        after = _state_of(email)
-        if to is not None:
-            before, after = _with_recipient(before, was), _with_recipient(after, email)
-        action.record(actor, f"e-mail {email_id}", reason, before=before, after=after)
-        return email
+    """Resolve an e-mail that is locked, and write the entry, in the caller's transaction."""
+    before = _state_of(was)
+    email = resolving.resolve(was.pk, act, actor.name, why, to=to, **options)
+    reason = addresses.redacted(addresses.redacted(why, was.recipient), email.recipient)
+    # A correction of a waiting e-mail is recorded, too, though neither the e-mail's state nor its phase changes.
+    after = _state_of(email)
+    if to is not None:
+        before, after = _with_recipient(before, was), _with_recipient(after, email)
+    action.record(actor, f"e-mail {was.pk}", reason, before=before, after=after)
+    return email
 
 
 def _state_of(email: Email) -> Mapping[str, object]:
