@@ -74,10 +74,10 @@ def _gather(found: Found) -> int:
     return len(due) + len(found.failing) + len(found.left)
 
 
-def _queue_digests(found: dict[UserKey, str]) -> None:
-    has_rows = {row.email_id: row.rows for row in telling.to_tell(found)}
-    digests = _pending(found, has_rows)
-    digests |= _queued(DIGEST, {user: address for user, address in found.items() if user not in digests})
+def _queue_digests(addresses_of: dict[UserKey, str]) -> None:
+    has_rows = {row.email_id: row.rows for row in telling.to_tell(addresses_of)}
+    digests = _pending(addresses_of, has_rows)
+    digests |= _queued({user: address for user, address in addresses_of.items() if user not in digests})
     telling.gather(digests, has_rows=has_rows)
 
 
@@ -92,9 +92,9 @@ def _pending(users: Collection[UserKey], emails: Collection[int]) -> dict[UserKe
     return {keys[user]: email.pk for email in rows if (user := email.context.get("user", "")) in keys}
 
 
-def _queued(kind: str, found: dict[UserKey, str]) -> dict[UserKey, int]:
-    ids = outbox.queue_drafted(kind, [(address, uuid4().hex, {"user": str(user)}) for user, address in found.items()])
-    return dict(zip(found, ids, strict=True))
+def _queued(addresses_of: dict[UserKey, str]) -> dict[UserKey, int]:
+    wanted = [(address, uuid4().hex, {"user": str(user)}) for user, address in addresses_of.items()]
+    return dict(zip(addresses_of, outbox.queue_drafted(DIGEST, wanted), strict=True))
 
 
 def deliver(rows: Sequence[EmailedRow]) -> None:
