@@ -16,7 +16,7 @@ from weir.workers.effects import actions as effects
 from weir.workers.effects.maintenance.forgetting import Forgotten as ForgottenEffects
 from weir.workers.mail import addresses as addresses_of_emails
 from weir.workers.mail.actions import addresses
-from weir.workers.mail.maintenance.forgetting import Forgotten
+from weir.workers.mail.maintenance.forgetting import Forgotten as ForgottenRecipient
 
 router = Router(tags=["users"])
 WITHIN_S: Final = 5.0
@@ -46,7 +46,7 @@ def forget_user(request: HttpRequest, user: UserKey, wanted: Forgetting) -> Stat
         effects.FORGET.allow(of_program, wanted.why)
     why = addresses_of_emails.redacted(wanted.why, address)
     notifications.forget_user(of_program, key, why=why)
-    of_emails, of_effects = Forgotten(forgotten=0, cancelled=0, left=0), ForgottenEffects(forgotten=0, left=0)
+    of_emails, of_effects = ForgottenRecipient(forgotten=0, cancelled=0, left=0), ForgottenEffects(forgotten=0, left=0)
     if address:
         of_emails = addresses.forget(of_program, address, why=wanted.why, wait_s=0.0, within_s=WITHIN_S)
     if wanted.effects:

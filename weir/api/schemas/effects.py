@@ -48,7 +48,9 @@ class Effect(Answer):
     on_done: str
     on_done_called_at: datetime | None
     user: Annotated[str, Field(description="the key of the user whom it concerns, if one was named")]
-    forgotten_at: Annotated[datetime | None, Field(description="when its user was forgotten")]
+    forgotten_at: Annotated[
+        datetime | None, Field(description="when its user was to be forgotten; when it was, if `user` is empty")
+    ]
     correlation_id: str
 
 

@@ -60,7 +60,8 @@ SCOPES: Final[Mapping[str, str]] = {
     RESOLVE_EFFECTS: "resolve and cancel effects, pause and resume kinds",
     SEE_NOTIFICATIONS: "see all users' notifications and unread numbers",
     ADD_NOTIFICATIONS: "notify users",
-    FORGET_USERS: "forget users; beside `weir_mail.resolve_email`, what e-mails to an address say",
+    FORGET_USERS: "forget users; beside `weir_mail.resolve_email`, what e-mails to an address say; beside "
+    "`weir_effects.resolve_effect`, what their effects say",
     CHANGE_NOTIFICATIONS: "mark any user's notifications as read and unread",
     RECONCILE: "compare a user's unread number with the rows",
 }
