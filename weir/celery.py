@@ -171,7 +171,10 @@ def _check(**_kwargs: Any) -> Sequence[CheckMessage]:
     ]
     if any(_has_another_redis(app) for app in integrated):
         message = f"Weir looks for Redis at {LOCAL_REDIS}, but the broker of the Celery app is another Redis."
-        hint = "Set CELERY_BROKER_URL in Django's settings, instead of Celery(broker=...), or set WEIR_REDIS_URL."
+        hint = (
+            "Set CELERY_BROKER_URL in Django's settings, instead of Celery(broker=...), or set WEIR_REDIS_URL, as for "
+            "a socket: `unix:///PATH?db=0`."
+        )
         wrong.append(Warning(message, hint=hint, id="weir.W036"))
     return [*wrong, *(warning for app in integrated for warning in _messages_sent_twice(app))]
 

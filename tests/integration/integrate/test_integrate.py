@@ -127,6 +127,7 @@ def test_a_broker_that_settings_do_not_name_is_no_redis_of_weirs(host: Host) -> 
         "redis://localhost/3": False,
         "redis://127.0.0.1:6380/0": True,
         "amqp://a.example": False,
+        "redis+socket:///run/a.sock?virtual_host=5": True,
         "sentinel://a.example:26379;sentinel://b.example:26379": True,
         "redis://:pass/canary@a.example:6379/0": True,
         "redis://:[canary@a.example:6379/0": True,
@@ -135,6 +136,7 @@ def test_a_broker_that_settings_do_not_name_is_no_redis_of_weirs(host: Host) -> 
     assert [(status, "weir.W036" in text) for status, text in told] == [(0, is_warned) for is_warned in warned.values()]
     assert "canary" not in str(told)
     assert "Set CELERY_BROKER_URL in Django's settings, instead of Celery(broker=...)" in told[0][1]
+    assert "as for a socket: `unix:///PATH?db=0`" in told[4][1]
 
 
 def test_a_task_that_runs_again_too_late_is_told_of(host: Host) -> None:
