@@ -16,10 +16,9 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from weir.postgres.statements import Statement
-from weir.postgres.texts import storable
 from weir.workers import task_names
-from weir.workers.effects import kinds
-from weir.workers.effects.models import LONGEST_USER, Effect
+from weir.workers.effects import kinds, users
+from weir.workers.effects.models import Effect
 from weir.workers.effects.names import HANDED_OVER_UNTIL, NAMES
 from weir.workers.ledger import queueing
 from weir.workers.ledger.waking import Waker, believed_for
@@ -124,23 +123,8 @@ class AskedEffect(NamedTuple):
     user_key: str = ""
 
 
-def key_of_user(user: str | int | UUID) -> str:
-    """Return the key of a user as text. Raises TypeError for what is no key, and ValueError for one that is bad."""
-    if isinstance(user, bool) or not isinstance(user, str | int | UUID):
-        raise TypeError(f"A user is named by a key, such as user.pk, and not by {user!r}.")
-    key = str(user)
-    if not key.strip() or storable(key, LONGEST_USER) != key:
-        raise ValueError(f"The key of a user has 1 to {LONGEST_USER} characters, but is {key!r}.")
-    return key
-
-
-def redacted(text: str, user: str) -> str:
-    """Return the text with `<user>` for the key, unless that is a number, which may mean something else."""
-    return text if not user or user.isdecimal() else text.replace(user, "<user>")
-
-
 def _user_key(user: str | int | UUID | None) -> str:
-    return "" if user is None else key_of_user(user)
+    return "" if user is None else users.key_of(user)
 
 
 def _queued(asked: AskedEffect, *, is_handed_over: bool = False) -> _Queued:

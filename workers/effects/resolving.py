@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
-from weir.workers.effects import kinds, queueing
+from weir.workers.effects import kinds, queueing, users
 from weir.workers.effects.models import Act, Effect, EffectResolution
 from weir.workers.effects.names import MAY_ACT, NAMES, EffectState
 from weir.workers.effects.on_done import call_on_done
@@ -121,7 +121,7 @@ def resolve_as(actor: Actor, effect_id: int, act: Act, why: str) -> Effect:
         effect = _EFFECTS.resolve(effect_id, act, actor.name, why)
         was = effect.resolutions.latest("pk")
         before, after = ({"state": each.state, "phase": each.phase} for each in (was, effect))
-        reason = queueing.redacted(why, effect.user_key)  # the audit trail is kept when the user is forgotten
+        reason = users.redacted(why, effect.user_key)  # the trail is kept when the user is forgotten
         ACTIONS[act].record(actor, f"effect {effect_id}", reason, before=before, after=after)
         if effect.on_done:
             transaction.on_commit(partial(call_on_done, [effect_id]), robust=True)

@@ -112,6 +112,7 @@ def test_what_has_not_ended_is_untouched_and_forgotten_after_its_end(
     assert KIM not in traces()
     if act:
         assert effect.resolutions.get().why == "<user> called"
+    assert KIM not in traces()
     assert SentTicks().is_needless("weir: purge effects", PURGE_EFFECTS)
 
 

@@ -10,7 +10,6 @@
 An effect that has called its `on_done` counts as ended after that call. Each step may be killed anywhere, and repeated.
 """
 
-import hashlib
 import math
 import time
 from typing import Final, NamedTuple
@@ -22,9 +21,9 @@ from weir.postgres import batches
 from weir.postgres.statements import Statement
 from weir.workers.audit import acting
 from weir.workers.audit.acting import Actor, AuditedAction
+from weir.workers.effects import users
 from weir.workers.effects.models import Effect
 from weir.workers.effects.names import MAY_ACT
-from weir.workers.effects.queueing import key_of_user, redacted
 
 BATCH: Final = 500
 INSTEAD: Final = "What was said here went when the user was forgotten."
@@ -67,9 +66,9 @@ def forget_as(actor: Actor, user: str | int | UUID, why: str, *, within_s: float
 
     No further transaction begins after `within_s` seconds; then `left` counts what time was short for, too.
     """
-    key = key_of_user(user)
+    key = users.key_of(user)
     with transaction.atomic(durable=True):
-        ACTION.record(actor, f"user {_hash(key)}", redacted(why, key), before=None, after=None)
+        ACTION.record(actor, f"user {users.key_hash(key)}", users.redacted(why, key), before=None, after=None)
     end_at = time.monotonic() + within_s
     last: int | None = 0
     while last is not None and time.monotonic() < end_at:
@@ -85,7 +84,3 @@ def finish(within_s: float = math.inf) -> int:
 
 def _forget(user: str | None, within_s: float) -> int:
     return batches.delete(FORGET, batch=BATCH, within_s=within_s, user=user, instead=INSTEAD)
-
-
-def _hash(user: str) -> str:
-    return hashlib.sha256(user.encode()).hexdigest()
