@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from celery.exceptions import SoftTimeLimitExceeded
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from weir.logs.loggers import get_logger
 from weir.notifications import user_keys
@@ -70,6 +70,8 @@ def of(users: Sequence[UserKey], within_s: float) -> Found:
             found.error = error
             if half := len(group) // 2:
                 groups += group[half:], group[:half]
+            elif isinstance(error, OperationalError | InterfaceError):  # the database is away, whoever the user is
+                found.left += group
             else:
                 found.failing += group
         else:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 from structlog.testing import capture_logs
 
@@ -110,6 +110,22 @@ def test_a_function_that_always_raises_is_not_called_for_ever(monkeypatch: pytes
     due()
     assert gathering.gather_due(0.0) == len(MANY)
     assert (len(calls), wait_within(gathering.LEFT_WAIT)) == (1, {*MANY})
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_while_a_database_is_away_nobody_waits_for_long(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """It says nothing of the users for whom the function was called then."""
+
+    def is_away(_users: Sequence[UserKey]) -> None:
+        raise error("the server closed the connection")
+
+    ask(monkeypatch, is_away)
+    inbox.notify_many(MANY, NEWS, "news")
+    due()
+    assert gathering.gather_due(20.0) == len(MANY)
+    assert wait_within(gathering.LEFT_WAIT) == {*MANY}
 
 
 def test_the_function_runs_in_no_transaction_and_holds_no_lock(relay: Relay, monkeypatch: pytest.MonkeyPatch) -> None:
