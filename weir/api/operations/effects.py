@@ -22,7 +22,6 @@ from weir.api.idempotency import once
 from weir.api.operations.looking import looked
 from weir.api.operations.operation import IDEMPOTENCY_KEY, IF_MATCH, operation, refused
 from weir.api.schemas import effects as schemas
-from weir.api.schemas.emails import MailReason, MailReasonQuery
 from weir.api.schemas.values import Id
 from weir.api.tokens import scopes
 from weir.postgres import planner
@@ -115,7 +114,7 @@ def list_effect_kinds(request: HttpRequest) -> schemas.EffectKinds:
     refusals=KIND_CHANGES,
 )
 def pause_effect_kind(
-    request: HttpRequest, kind: schemas.Kind, wanted: MailReason, if_match: str = IF_MATCH
+    request: HttpRequest, kind: schemas.Kind, wanted: schemas.EffectReason, if_match: str = IF_MATCH
 ) -> HttpResponse:
     """Pause a kind: from now on, no effect of it is begun."""
     actions.pause(actor(request), kind, why=wanted.why, seen=_version(kind, if_match))
@@ -131,7 +130,7 @@ def pause_effect_kind(
     refusals=KIND_CHANGES,
 )
 def resume_effect_kind(
-    request: HttpRequest, kind: schemas.Kind, query: Query[MailReasonQuery], if_match: str = IF_MATCH
+    request: HttpRequest, kind: schemas.Kind, query: Query[schemas.EffectReasonQuery], if_match: str = IF_MATCH
 ) -> HttpResponse:
     """Resume this kind."""
     actions.resume(actor(request), kind, why=query.why, seen=_version(kind, if_match))

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from weir.api.schemas.emails import MailReason, MailReasonQuery
 from weir.api.schemas.values import Answer, Body, Cursor, Next, Why
 from weir.workers.effects.kinds import LONGEST_NAME
 from weir.workers.effects.models import LONGEST_USER
@@ -103,6 +104,14 @@ class NewEffectResolution(Body):
         ),
     ]
     why: Why
+
+
+class EffectReason(MailReason):
+    """Why a kind of effect is paused or resumed: it is kept."""
+
+
+class EffectReasonQuery(MailReasonQuery):
+    """The reason of a request that has no body."""
 
 
 class ResolvedEffect(Answer):
