@@ -212,7 +212,7 @@ def test_the_command_says_what_is_left_and_lists_it(capsys: pytest.CaptureFixtur
 
 def test_what_is_to_be_forgotten_is_found_by_index() -> None:
     """However many effects name no user, and however many of a user have not ended."""
-    of_all = {"kind": BLIND, "state": "done", "done_at": Now(), "ended_at": Now()}
+    of_all = {"kind": BLIND, "state": "done", "done_at": Now(), "ended_at": Now(), "context": {"said": "x" * 1_000}}
     Effect.objects.bulk_create([Effect(**of_all, key=str(number)) for number in range(2_000)])
     cases: list[tuple[str, dict[str, object], str]] = [
         ("mark_forgotten", {"user": KIM, "after": 0, "batch": 10}, "weir_effect_user"),
