@@ -1,7 +1,6 @@
 """What the process that is forked for others has imported (tests/forked.py)."""
 
-# What processes import from other packages: most of their start. Nothing of ours, because importing `project` makes
-# Celery's app from the settings.
+# What processes import from other packages: most of their start.
 IMPORTS = (
     "aiohappyeyeballs",
     "can_ada",
@@ -72,4 +71,54 @@ IMPORTS = (
     "structlog",
     "uvloop",
     "whitenoise.middleware",
+)
+
+# What of ours processes with the project's settings import, and can import before these. With what it imports in its
+# turn, it is most of what is ours.
+OURS_WITHOUT_SETTINGS = (
+    "project.checks",
+    "project.logins.apps",
+    "project.logs.formats",
+    "project.logs.requests",
+    "project.processes.folder",
+    "weir.api.http.problems",
+    "weir.api.tokens.secret",
+    "weir.celery",
+    "weir.digests.apps",
+    "weir.notifications.reconciliation.changed",
+    "weir.notifications.reconciliation.repairs",
+    "weir.notifications.removal.retention",
+    "weir.notifications.web.apps",
+    "weir.ops.checks",
+    "weir.postgres.admin",
+    "weir.ratelimit.changing.rows",
+    "weir.ratelimit.pacing",
+    "weir.workers.audit.apps",
+    "weir.workers.effects.apps",
+    "weir.workers.effects.maintenance.purge",
+    "weir.workers.events.apps",
+    "weir.workers.fetches.access_tokens.sealing",
+    "weir.workers.fetches.backlog",
+    "weir.workers.fetches.bodies.charsets",
+    "weir.workers.fetches.fetcher.parts",
+    "weir.workers.fetches.fetcher.results.streams",
+    "weir.workers.fetches.maintenance.bodies",
+    "weir.workers.fetches.robots.trials",
+    "weir.workers.fetches.targets",
+    "weir.workers.history.apps",
+    "weir.workers.ledger.queueing",
+    "weir.workers.mail.maintenance.recovering",
+    "weir.workers.mail.maintenance.stepping",
+    "weir.workers.mail.providers.known",
+    "weir.workers.mail.sending.blame",
+    "weir.workers.mail.sending.circuit_breaker",
+    "weir.workers.mail.transports.relays",
+    "weir.workers.mail.writing.policy",
+    "weir.workers.on_done.names",
+    "weir.workers.on_done.unknown",
+    "weir.workers.orders.apps",
+    "weir.workers.overview.schema",
+    "weir.workers.throttled.stepping",
+    "weir.workers.watches.stepping",
+    "weir.workers.webhooks.apps",
 )

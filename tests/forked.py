@@ -1,46 +1,33 @@
 """Python processes that start in a third of the time: forks of one that has imported what all need from other packages.
 
-Each fork imports settings, apps and tasks, and whatever else is ours, itself, in its own environment. If several
-processes of Weir have the same environment, a fork of that environment imports what is ours once, and is forked for
-each of them (`of_weir`).
-
-This module is also the program that is forked; its standard input is the socket by which it is told what to become. It
-is started with an empty DJANGO_SETTINGS_MODULE: a library that reads settings when it is imported breaks immediately.
+Each fork imports settings, apps and tasks itself, in its own environment. With the project's settings, it is a fork of
+one that has also imported what of ours needs no settings. If several processes of Weir have the same environment, a
+fork of that environment imports what is ours once, and is forked for each of them (`of_weir`).
 """
 
-import atexit
-import ctypes
-import gc
-import importlib
 import json
 import os
-import runpy
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import IO
-from zoneinfo import ZoneInfo, available_timezones
 
-from tests.fork_imports import IMPORTS
+from tests import fork_server
+from tests.fork_imports import OURS_WITHOUT_SETTINGS
+from tests.fork_server import NUMBER, SETTINGS
 
 CHECKOUT = Path(__file__).parents[1]
 # What processes of Weir import of ours, by the module that they run; those that are not listed import what workers do.
 OURS = {"uvicorn": ("uvicorn", "project.front.server", "project.urls"), "": ("project.celery", "project.errors")}
-_zones: list[ZoneInfo] = []  # read before any fork: models of django-celery-beat ask for all
 MOST_OF_WEIR = 3  # environments that are kept
 OF_ONE_TEST = "PYTEST_CURRENT_TEST"  # pytest sets it, to another value for each test
-LONGEST_ORDER = 100_000  # bytes
-NUMBER = struct.Struct("i")
-PR_SET_PDEATHSIG = 1  # Linux, for prctl
 
 
 class Forked:
@@ -77,7 +64,9 @@ class Forked:
         }
         written = output.fileno() if output else stdout
         files = (written, errors.fileno() if errors else written if output else 2)
-        orders = _server_of_weir(arguments, environment) if of_weir else _server()[1]
+        orders = _server_for(environment, folder)
+        if of_weir:
+            orders = _server_of_weir(arguments, environment, orders)
         socket.send_fds(orders, [json.dumps(order).encode()], [stdin, *files, status])
         for end in (stdin, stdout, status):
             os.close(end)
@@ -132,158 +121,61 @@ class Forked:
 def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start the process that is forked, which ends with us; returns it, with the socket by which it gets its orders."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", __name__]
+    command = [sys.executable, "-m", fork_server.__name__]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "DJANGO_SETTINGS_MODULE": ""}
     with theirs:
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=theirs.fileno()), ours
 
 
-_of_weir: dict[tuple[str, ...], socket.socket] = {}  # by the module and the environment, the last one used at the end
+def _server_for(environment: Mapping[str, str], folder: Path) -> socket.socket:
+    """Return the socket of the process that is forked: with the project's settings, one that has imported more."""
+    entries = {folder / entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry} - {CHECKOUT}
+    of_another = any((entry / name).exists() for entry in entries for name in ("project", "weir"))
+    if environment.get("DJANGO_SETTINGS_MODULE") != SETTINGS or of_another:
+        return _server()[1]
+    return _without_settings() or _server()[1]
 
 
-def _server_of_weir(arguments: Sequence[str], environment: Mapping[str, str]) -> socket.socket:
-    """Return the socket of the process that is forked for this environment.
+@cache
+def _without_settings() -> socket.socket | None:
+    """Start a fork that has imported what of ours needs no settings, and finds no variable; returns its socket."""
+    return _importing(_server()[1], OURS_WITHOUT_SETTINGS, {}, sets_up=False)
 
-    If it cannot import ours, such as for a wrong setting, return that of `_server`: each process then shows the error.
-    """
-    runs = arguments[1] if arguments[0] == "-m" and arguments[1] in OURS else ""
-    key = (runs, *(word for pair in sorted(environment.items()) for word in pair))
-    if key in _of_weir:
-        _of_weir[key] = orders = _of_weir.pop(key)
-        return orders
+
+def _importing(
+    orders: socket.socket, imports: Sequence[str], environment: Mapping[str, str], *, sets_up: bool
+) -> socket.socket | None:
+    """Start a fork that imports these, and is forked in its turn; returns its socket, or None if it cannot."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     told, status = os.pipe()
-    order = {"imports": OURS[runs], "environment": dict(environment)}
+    order = {"imports": imports, "environment": dict(environment), "sets_up": sets_up}
     with theirs:
-        socket.send_fds(_server()[1], [json.dumps(order).encode()], [theirs.fileno(), status])
+        socket.send_fds(orders, [json.dumps(order).encode()], [theirs.fileno(), status])
     os.close(status)
     can_import = os.read(told, NUMBER.size)
     os.close(told)
-    if not can_import:
-        ours.close()
-        return _server()[1]
+    if can_import:
+        return ours
+    ours.close()
+    return None
+
+
+_of_weir: dict[tuple[str, ...], socket.socket] = {}  # by the module and the environment, the last one used at the end
+
+
+def _server_of_weir(
+    arguments: Sequence[str], environment: Mapping[str, str], otherwise: socket.socket
+) -> socket.socket:
+    """Return the socket of the process that is forked for this environment.
+
+    If it cannot import ours, such as for a wrong setting, return the other: each process then shows the error.
+    """
+    runs = arguments[1] if arguments[0] == "-m" and arguments[1] in OURS else ""
+    key = (runs, *(word for pair in sorted(environment.items()) for word in pair))
+    orders = _of_weir.pop(key, None) or _importing(otherwise, OURS[runs], environment, sets_up=True)
+    if not orders:
+        return otherwise
     while len(_of_weir) >= MOST_OF_WEIR:
         _of_weir.pop(next(iter(_of_weir))).close()  # it ends after its forks
-    _of_weir[key] = ours
-    return ours
-
-
-def main() -> None:
-    """Fork for each order, until no process can give one any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for name in IMPORTS:
-        importlib.import_module(name)
-    _zones.extend(map(ZoneInfo, available_timezones()))
-    _end(_serve)
-
-
-def _end(run: Callable[[], None]) -> None:
-    """Run this, and end as Python does, but leave the memory to the kernel.
-
-    To free all that was imported before the fork copies it first, and takes four times as long as the fork.
-    """
-    status = 0
-    try:
-        run()
-    except KeyboardInterrupt:
-        raise
-    except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        if isinstance(ended.code, str):
-            print(ended.code, file=sys.stderr)
-    except BaseException:  # noqa: BLE001  as Python shows what nothing catches
-        sys.excepthook(*sys.exc_info())
-        status = 1
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
-    atexit._run_exitfuncs()
-    for written in (sys.stdout, sys.stderr):
-        try:
-            written.flush()
-        except (OSError, ValueError):  # nobody reads it, or it was closed: so says Python, too
-            status = status or 120
-    os._exit(status & 0xFF)
-
-
-def _serve(*, ends_last: bool = False) -> None:
-    gc.freeze()
-    orders = socket.socket(fileno=os.dup(0))
-    while (received := socket.recv_fds(orders, LONGEST_ORDER, 4))[0]:
-        order, (*files, status) = json.loads(received[0]), received[1]
-        if os.fork() == 0:
-            orders.close()
-            break
-        for descriptor in (*files, status):
-            os.close(descriptor)
-    else:
-        with suppress(ChildProcessError):
-            while ends_last:  # how the forks ended is not asked: it returns when none is left
-                os.wait()
-        return
-    _end_with_parent(signal.SIGKILL)
-    if "imports" in order:
-        _serve_weir(files, status, **order)
-        return
-    # The parent of the process that was asked for: it waits, and reports how that process has ended.
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    if child := os.fork():
-        os.write(status, NUMBER.pack(child))
-        for descriptor in files:
-            os.close(descriptor)
-        os.write(status, NUMBER.pack(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
-        os._exit(0)
-    os.close(status)
-    _become(files, **order)
-
-
-def _serve_weir(files: Sequence[int], status: int, *, imports: Sequence[str], environment: dict[str, str]) -> None:
-    """Import what is ours in this environment, report that, and fork; end when the last fork has ended."""
-    _take_over(files, environment)
-    try:
-        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-        importlib.import_module("django").setup()
-        importlib.import_module("project.celery").app.loader.import_default_modules()
-        for name in imports:
-            importlib.import_module(name)
-    except BaseException:  # noqa: BLE001  a process that starts by itself shows the error
-        os._exit(1)
-    if threading.active_count() > 1:
-        os._exit(1)  # a fork has one thread
-    os.environ.clear()
-    os.environ.update(environment)
-    os.write(status, NUMBER.pack(0))
-    os.close(status)
-    _serve(ends_last=True)
-
-
-def _end_with_parent(number: int) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
-
-
-def _become(
-    files: Sequence[int], *, arguments: list[str], environment: dict[str, str], own_session: bool, folder: str
-) -> None:
-    _end_with_parent(signal.SIGTERM)
-    if own_session:
-        os.setsid()
-    _take_over(files, environment)
-    os.chdir(folder)
-    what, program, *rest = arguments
-    sys.argv = [what if what == "-c" else program, *rest]
-    if what == "-m":
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
-    else:
-        sys.modules["__main__"] = main_module = ModuleType("__main__")
-        exec(compile(program, "<string>", "exec"), main_module.__dict__)  # noqa: S102  as `python -c` does
-
-
-def _take_over(files: Sequence[int], environment: Mapping[str, str]) -> None:
-    for descriptor, file in enumerate(files):
-        os.dup2(file, descriptor)
-        os.close(file)
-    os.environ.clear()
-    os.environ.update(environment)
-    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
-
-
-if __name__ == "__main__":
-    main()
+    _of_weir[key] = orders
+    return orders

@@ -99,8 +99,9 @@ class Checkout:
 
     def manage(self, *arguments: str) -> tuple[int, str]:
         """Run a command, as in another terminal; return how it ended, and what it wrote."""
+        environment = {**self.environment, "PYTHONPATH": str(self.path)}
         with (self.notes / "output").open("w+b") as output:
-            command = Forked("-c", MANAGE, str(self.path), *arguments, environment=self.environment, output=output)
+            command = Forked("-c", MANAGE, str(self.path), *arguments, environment=environment, output=output)
             command.communicate()
             output.seek(0)
             return command.wait(), output.read().decode()

@@ -32,6 +32,28 @@ def test_nothing_of_one_is_left_to_the_next() -> None:
     assert Forked("-c", second, environment={"A": "B"}).communicate()[0] == "{'A': 'B'} []\n"
 
 
+def test_with_the_projects_settings_it_has_imported_what_needs_none(tmp_path: Path) -> None:
+    """Weir of the checkout alone, with no settings read, and no variable of another process."""
+    program = """
+import os, sys
+from django.apps import apps
+from django.conf import settings
+print(*(name in sys.modules for name in ("weir.ratelimit.pacing", "project.settings", "project.celery")))
+print(settings.configured, apps.ready, os.environ.get("COLOUR"), os.environ.get("HOME"))
+"""
+    settings = {"DJANGO_SETTINGS_MODULE": "project.settings", "COLOUR": "green"}
+    said = Forked("-c", program, environment=settings).communicate()[0]
+    assert said == "True False False\nFalse False green None\n"
+    (tmp_path / "weir").mkdir()
+    (tmp_path / "weir" / "__init__.py").write_text("COLOUR = 'blue'")
+    of_another = {**settings, "PYTHONPATH": str(tmp_path)}
+    assert Forked("-c", "import weir; print(weir.COLOUR)", environment=of_another).communicate()[0] == "blue\n"
+    in_its_folder = Forked(
+        "-c", "import weir; print(weir.COLOUR)", environment={**settings, "PYTHONPATH": "."}, folder=tmp_path
+    )
+    assert in_its_folder.communicate()[0] == "blue\n"
+
+
 def test_it_begins_in_its_folder_and_imports_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "colours.py").write_text("import os\nprint('red', os.getcwd())")
     fork = Forked("-m", "colours", environment={"PYTHONPATH": str(tmp_path)}, folder=tmp_path / "..")
