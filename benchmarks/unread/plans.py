@@ -43,7 +43,7 @@ def _plans(user_id: int) -> Iterator[tuple[str, str]]:
         "stored_unread": {"users": several},
         "count_unread": {"users": several},
         "apply_epoch": {"epoch": 2**62, "users": several, "deltas": [1] * LOOKED_AT, "cap": 1_000},
-        "purge_notifications": {"older_than": 0.0, "batch": 1_000},
+        "purge_notifications": {"older_than": 0.0, "kept": [], "batch": 1_000},
     }
     for name, parameters in statements.items():
         text = files("weir.notifications").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
