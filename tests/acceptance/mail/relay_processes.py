@@ -68,6 +68,7 @@ def keep_sending(stop: Path, die_at: str = "") -> None:
     """Send what is due again and again, until `stop` exists, with waits that are short."""
     setattr(outcomes, "LONGEST_RETRY_S", LONGEST_WAIT_S)  # noqa: B010  in this process only
     setattr(outcomes, "LONGEST_ASKING_S", LONGEST_WAIT_S)  # noqa: B010
+    outcomes.asked_in_vain.__defaults__ = (LONGEST_WAIT_S,)  # it was LONGEST_ASKING_S when the function was defined
     setattr(routes, "CircuitBreaker", lambda **_: BREAKER())  # noqa: B010
     if die_at:
         _die_at(*die_at.split(" "))
