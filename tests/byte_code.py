@@ -2,6 +2,7 @@
 
 In a fresh clone, several processes would otherwise compile the same sources at the same time. pytest has byte code of
 its own for tests and plugins, whose assertions say what they compared; processes that tests start use the ordinary one.
+So are the constants of the packages, which Hypothesis tries as examples: it parses all that a process has imported.
 """
 
 import compileall
@@ -12,8 +13,10 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
+from types import ModuleType
 
 from _pytest.assertion import rewrite
+from hypothesis.internal import constants_ast
 
 from project.checkout import CHECKOUT
 
@@ -40,6 +43,8 @@ def _write_one(source: Path) -> None:
         _write_rewritten(source)
     if not is_test:
         compileall.compile_file(str(source), quiet=2)
+    if constants_ast.is_local_module_file(str(source)):
+        _write_constants(source)
 
 
 def _write_rewritten(source: Path) -> None:
@@ -53,3 +58,10 @@ def _write_rewritten(source: Path) -> None:
     with new.open("wb") as file:
         rewrite._write_pyc_fp(file, hashed, code)
     new.replace(written)
+
+
+def _write_constants(source: Path) -> None:
+    """Let Hypothesis write the constants of this source: by its content, and only if they are not written yet."""
+    module = ModuleType(source.stem)
+    module.__file__ = str(source)
+    constants_ast.constants_from_module(module)

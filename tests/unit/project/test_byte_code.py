@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 from _pytest.assertion import rewrite
+from hypothesis import configuration
+from hypothesis.internal import constants_ast
 
+from project import checkout
 from tests import byte_code
 
 FAILS = "def test_it():\n    assert len('ab') == {}\n"
@@ -34,3 +37,13 @@ def test_what_has_changed_is_written_anew(source: Path) -> None:
     byte_code.write_for([source])
     [written] = source.parent.glob("__pycache__/*")
     assert rewrite._read_pyc(source, written)
+
+
+def test_hypothesis_reads_constants_that_were_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what can be tested, not of tests."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(configuration, "__hypothesis_home_directory", tmp_path)
+    byte_code.write_for([Path(byte_code.__file__), Path(checkout.__file__)])
+    [written] = (tmp_path / "constants").iterdir()
+    monkeypatch.setattr(constants_ast, "_constants_from_source", lambda source, **_: source)
+    assert constants_ast.constants_from_module(checkout) == written.read_bytes()
