@@ -184,9 +184,9 @@ def all_ended() -> bool:
     return not Fetch.objects.unfinished().exists()
 
 
-def wait_for_progress(more: int, seconds: float, what: str) -> None:
-    """Return when `more` fetches are done than now."""
-    goal = states()["done"] + more
+def wait_for_progress(more: int, seconds: float, what: str, *, since: int | None = None) -> None:
+    """Return when `more` fetches are done than now, or than these."""
+    goal = (states()["done"] if since is None else since) + more
     wait_for(lambda: states()["done"] >= goal, seconds, what)
 
 
