@@ -34,11 +34,15 @@ class Script:
 
 @dataclass
 class ScriptedSite:
-    """The site, while it runs. `after` has, by the number of a body, the paths of requests that had arrived last."""
+    """The site, while it runs. `after` has, by the number of a body, the paths of requests that had arrived last.
+
+    `sent` has the times between which it was sent.
+    """
 
     script: Script
     address: str = "127.0.0.1"
     after: dict[int, set[str]] = field(default_factory=dict)
+    sent: dict[int, tuple[float, float]] = field(default_factory=dict)
     arrivals: list[tuple[float, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -96,11 +100,13 @@ class ScriptedSite:
         number = next(self._numbers)
         body = b"%d " % number + b"." * 50
         self.after[number] = {_arrived(accepted, last)}
+        began_at = time.monotonic()
         pieces = _pieces(_answer(body, step), step.pieces)
         for place, piece in enumerate(pieces):
             accepted.sendall(piece)
             # It may have arrived while this was written, which nobody can tell from before.
             self.after[number].add(_arrived(accepted, last))
+            self.sent[number] = (began_at, time.monotonic())
             if place < len(pieces) - 1:
                 time.sleep(0.001)
 
