@@ -39,8 +39,9 @@ def says(attempt: EffectAttempt, *, begins: bool = True) -> object:
 
 
 def attempted(said: object, *, begins: bool = True) -> Effect:
-    """Return what one attempt makes of a new effect whose call says this."""
+    """Return what one attempt makes of a new effect whose call says this: earlier ones, which may be due, are gone."""
     SAYS["now"] = said
+    Effect.objects.all().delete()
     effect = queueing.once("test.says", str(uuid4()), context={"begins": begins})
     runner.perform_due(1)
     effect.refresh_from_db()
