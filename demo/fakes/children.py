@@ -30,9 +30,7 @@ def child(
     RuntimeError if the process does not start, or ends with an error; `name` is what the error calls it.
     """
     ready.unlink(missing_ok=True)
-    process = subprocess.Popen(  # noqa: S603  our own code
-        [*inside, sys.executable, "-m", module, *arguments], cwd=ABOVE_DEMO
-    )
+    process = start(module, arguments, inside)
     try:
         give_up_at = time.monotonic() + START_TIMEOUT_S
         while not ready.exists():
@@ -44,6 +42,12 @@ def child(
         end(process)
     if process.returncode:
         raise RuntimeError(f"The {name} ended with {process.returncode}.")
+
+
+def start(module: str, arguments: Sequence[str], inside: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start the process of `child`, and return it. Tests replace this function: they fork."""
+    command = [*inside, sys.executable, "-m", module, *arguments]
+    return subprocess.Popen(command, cwd=ABOVE_DEMO)  # noqa: S603  our own code
 
 
 def die_with_parent() -> None:
