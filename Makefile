@@ -22,15 +22,10 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 # A process that a test has ended is not replaced: pytest-xdist would wait for the new one for ever (its issue 784).
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-# What happens to an installation, for `make deployments` and CI: it is packed, somebody types what README and the how-to
-# pages say, a project that is not ours takes Weir up, tests with it and takes it out; operators measure it, act by several
-# web processes, and look at all its pages in browsers of three widths; a checker looks at the bell; programs send whatever
-# its API allows; its servers are the embedded ones, fail over, go back, are upgraded or full, and its broker is another
-# one, or silent; effects, digests, e-mails by two relays and a project's own are made while their processes are killed.
+# What happens to an installation, and what takes long, for `make deployments` and CI: CONTRIBUTING.md says what.
 DEPLOYMENTS = $(addprefix tests/acceptance/,any_email api/test_bad_requests.py api/test_client.py bell benchmarks \
 	digests docs effects failover faults fetches/test_silent_broker.py fetches/test_why_situations.py great_run hardening \
-	host mail/test_logs_of_servers.py mail/test_postfix.py mail/test_relay_kills.py ops/test_email_frame.py \
-	ops/test_live.py ops/test_metrics_of_processes.py ops/test_own_acts.py ops/test_pages.py pooler \
+	host mail/test_logs_of_servers.py mail/test_postfix.py mail/test_relay_kills.py ops pooler \
 	project/test_reload.py project/test_up_and_demo.py recovery upgrade) \
 	$(addprefix tests/integration/,api/test_schema.py benchmarks docs embedded examples fetches/test_large_backlog.py \
 	guest integrate notifications/test_user_keys.py packages project/test_own_app.py project/test_rabbitmq.py)

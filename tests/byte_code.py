@@ -1,14 +1,16 @@
-"""The byte code of tests and packages is written once, before the processes that run the tests read it.
+"""Byte code, and the constants of packages, are written once, before the processes that run the tests read them.
 
 In a fresh clone, several processes would otherwise compile the same sources at the same time. pytest has byte code of
 its own for tests and plugins, whose assertions say what they compared; processes that tests start use the ordinary one.
-So are the constants of the packages, which Hypothesis tries as examples: it parses all that a process has imported.
+
+Hypothesis tries the constants of packages as examples. Each process would otherwise parse all that it has imported.
 """
 
 import compileall
 import multiprocessing
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
@@ -16,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from _pytest.assertion import rewrite
+from hypothesis.errors import HypothesisSideeffectWarning
 from hypothesis.internal import constants_ast
 
 from project.checkout import CHECKOUT
@@ -64,4 +67,6 @@ def _write_constants(source: Path) -> None:
     """Let Hypothesis write the constants of this source: by its content, and only if they are not written yet."""
     module = ModuleType(source.stem)
     module.__file__ = str(source)
-    constants_ast.constants_from_module(module)
+    with warnings.catch_warnings():  # its plugin has not heard yet that the session begins
+        warnings.simplefilter("ignore", HypothesisSideeffectWarning)
+        constants_ast.constants_from_module(module)

@@ -224,7 +224,8 @@ def quick_children() -> Iterator[None]:
     def fork(module: str, arguments: Sequence[str], inside: Sequence[str]) -> "subprocess.Popen[bytes] | Forked":
         if inside:
             return start(module, arguments, inside)
-        return Forked("-m", module, *arguments, environment=os.environ, folder=children.ABOVE_DEMO)
+        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": ""}  # it has imported nothing of what the fakes judge
+        return Forked("-m", module, *arguments, environment=environment, folder=children.ABOVE_DEMO)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(children, "start", fork)

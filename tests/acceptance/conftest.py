@@ -185,7 +185,7 @@ def all_ended() -> bool:
 
 
 def wait_for_progress(more: int, seconds: float, what: str, *, since: int | None = None) -> None:
-    """Return when `more` fetches are done than now, or than these."""
+    """Return when `more` fetches are done than now, or than the number that were at an earlier moment, `since`."""
     goal = (states()["done"] if since is None else since) + more
     wait_for(lambda: states()["done"] >= goal, seconds, what)
 

@@ -13,7 +13,7 @@ from django.db import transaction
 from tests.acceptance.conftest import Cluster, all_ended, states, wait_for_progress
 from tests.acceptance.fetches.idempotent_api import IdempotentApi, running
 from tests.acceptance.judging import early
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from weir.ratelimit import site_settings
 from weir.workers.fetches.enqueue import request_fetches
 from weir.workers.fetches.models import Fetch, FetchState
@@ -23,7 +23,7 @@ APIS = 8
 A_SECOND = 20  # requests to each API
 PROGRESS = 60  # fetches between two kills
 BUSY = PROGRESS + A_SECOND * APIS  # that wait, at least, so that requests go on while a killed fetcher starts again
-MORE = 12  # requests of a method to an API, which are more than BUSY in all
+MORE = 12  # requests of a method to an API: 288 in all, more than BUSY
 NAMES = ("fetcher-1", "fetcher-2")
 METHODS = ("POST", "PATCH", "PUT")
 
@@ -32,11 +32,11 @@ def ask(apis: list[IdempotentApi], numbers: Iterator[int]) -> None:
     """Ask all APIs for requests of three methods, each with another body, unless many wait."""
     if Fetch.objects.unfinished().count() < BUSY:
         with transaction.atomic():  # fetchers find all of them at once
-            for number, (place, api), method in product(islice(numbers, MORE), enumerate(apis), METHODS):
+            for number, method in product(islice(numbers, MORE), METHODS):
                 request_fetches(
-                    [f"http://{api.address}/things"],
+                    [f"http://{api.address}/things" for api in apis],
                     method=method,
-                    json={"api": place, "method": method, "number": number},
+                    json={"method": method, "number": number},
                     repeatable=True,
                     max_attempts=1_000,
                 )
@@ -56,6 +56,7 @@ def test_each_request_has_its_effect_exactly_once(cluster: Cluster) -> None:
             done = states()["done"]
             ask(apis, numbers)
             wait_for_progress(PROGRESS, 60, f"requests to go on: {states()}", since=done)
+            in_time(Fetch.objects.unfinished().exists(), "requests wait when a fetcher is killed")
             killed = chance.choice(NAMES)
             cluster.kill(killed)
             cluster.start_together(killed)

@@ -151,6 +151,7 @@ def test_a_big_body_is_made_while_it_is_sent(sites: Sites) -> None:
         connection.request("GET", f"/big/{size}")
         response = connection.getresponse()
         assert ask(sites, "/ok/x")[0].status == 200
+        assert process.memory_info().rss - before < size / 4
         received = sum(map(len, iter(lambda: response.read(1_000_000), b"")))
         assert process.memory_info().rss - before < size / 4
     assert received == size

@@ -34,9 +34,10 @@ class Script:
 
 @dataclass
 class ScriptedSite:
-    """The site, while it runs. `after` has, by the number of a body, the paths of requests that had arrived last.
+    """The site, while it runs.
 
-    `sent` has the times between which it was sent.
+    By the number of a body, `after` has the paths of requests that had arrived last, and `sent` the times between which
+    the body was sent.
     """
 
     script: Script
@@ -104,9 +105,9 @@ class ScriptedSite:
         pieces = _pieces(_answer(body, step), step.pieces)
         for place, piece in enumerate(pieces):
             accepted.sendall(piece)
+            self.sent[number] = (began_at, time.monotonic())
             # It may have arrived while this was written, which nobody can tell from before.
             self.after[number].add(_arrived(accepted, last))
-            self.sent[number] = (began_at, time.monotonic())
             if place < len(pieces) - 1:
                 time.sleep(0.001)
 
@@ -144,7 +145,7 @@ def _head(accepted: socket.socket) -> bytes:
 
 def _arrived(accepted: socket.socket, last: str) -> str:
     """Return the path of the request that has arrived last: one may lie in the kernel, and is not read yet."""
-    with suppress(BlockingIOError):
+    with suppress(OSError):
         if there := accepted.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT):
             return there.split(b" ")[1].decode()
     return last

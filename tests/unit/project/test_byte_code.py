@@ -1,4 +1,4 @@
-"""The byte code that is written once is what pytest would write."""
+"""What is written once, byte code and constants, is what pytest and Hypothesis would write."""
 
 import sys
 from pathlib import Path

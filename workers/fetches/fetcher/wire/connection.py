@@ -7,7 +7,8 @@
 4. `keep` makes the connection wait in the pool (IDLE), `take` for the next request (WAITING).
 
 Any byte that comes while no request is written (WAITING, IDLE) closes the connection, and so does the site's end. So an
-answer counts only if all of it came after its request was written (RFC 9112, 9.2).
+answer counts only if all of it came after its request was written (RFC 9112, 9.2). What comes in the microseconds
+between the last read and the write cannot be told from an answer.
 
 On the loop's thread only.
 """
