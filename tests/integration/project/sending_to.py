@@ -1,6 +1,5 @@
 """Make this process send its messages to a broker that a test has started, or to none."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,11 +26,3 @@ def sending_to(url: str, queue: str, *, redis_url: str = "") -> Iterator[None]:
         broker_link.forget_outage()
         yield
     broker_link.forget_outage()
-
-
-def closed_port() -> int:
-    """Return a port at which no process listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

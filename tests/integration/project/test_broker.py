@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from project.celery import app
-from tests.integration.project.sending_to import closed_port
+from tests.integration.ports import opened_port
 
 pytestmark = pytest.mark.usefixtures("valkey")
 
@@ -52,8 +52,7 @@ def test_a_message_that_waits_is_given_back_where_the_connection_stands(connecti
 def test_a_broker_host_that_says_nothing_is_given_up(own_broker: Any) -> None:
     """The kernel ends a connection after eight seconds, whether something was sent or is waited for."""
     own_broker.config_set("bind", "127.0.0.1")
-    port = closed_port()
-    own_broker.config_set("port", port)
+    port = opened_port(own_broker)
     with app.connection_for_read(f"redis://127.0.0.1:{port}/0") as made:
         channel: Any = made.default_channel
         link = channel.client.connection_pool.make_connection()

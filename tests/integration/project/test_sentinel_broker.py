@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.project.sending_to import ASKED_WITHIN_S, closed_port, sending_to
+from tests.integration.ports import closed_port
+from tests.integration.project.sending_to import ASKED_WITHIN_S, sending_to
 from tests.valkeys import valkeys
 from tests.waiting import in_time
 from weir.workers import broker_link, publish, task_names

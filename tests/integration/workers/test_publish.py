@@ -9,6 +9,7 @@ import redis
 from django.conf import settings
 
 from tests.integration.conftest import StartPython
+from tests.integration.ports import closed_port, opened_port
 from weir.workers import task_names
 from weir.workers.publish import publish, waiting
 from weir.workers.ticks import MOST_WAKING
@@ -34,14 +35,6 @@ def published(start_python: StartPython, broker: str, times: int = 1) -> dict[st
     output, _ = process.communicate(timeout=60)
     answer: dict[str, Any] = json.loads(output.splitlines()[-1])
     return answer
-
-
-def closed_port() -> int:
-    """Return a port at which no process listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.mark.django_db(transaction=True)
@@ -71,8 +64,7 @@ def test_a_broker_that_hangs_is_waited_for_once(start_python: StartPython) -> No
 @pytest.mark.django_db(transaction=True)
 def test_the_next_of_several_brokers_is_tried(start_python: StartPython, own_broker: Any) -> None:
     """As workers do: where the first is down, messages go to the second."""
-    port = closed_port()
-    own_broker.config_set("port", port)
+    port = opened_port(own_broker)
     said = published(start_python, f"redis://127.0.0.1:{closed_port()}/0;redis://127.0.0.1:{port}/0")
     assert said["answers"][0][0] == [True, 1]
 
