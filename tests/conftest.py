@@ -22,7 +22,7 @@ from demo.fakes import children
 from project import embedded
 from tests import byte_code, template
 from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
-from tests.forked import Forked
+from tests.forked import Forked, forks_are_in_this_network
 from tests.home import DATABASE_URL, HOME, REDIS_URL
 from tests.set_up import IS_POOLED
 from tests.waiting import count_reruns_here, once_more_if_too_late
@@ -218,11 +218,14 @@ def quick_flush() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_children() -> Iterator[None]:
-    """Fork the processes of fake sites and mail servers: a Python of its own takes a fifth of a second to import."""
+    """Fork the processes of fake sites and mail servers: a Python of its own takes a fifth of a second to import.
+
+    In a network that a test has entered, each is a Python of its own: a fork would not be there.
+    """
     start = children.start
 
     def fork(module: str, arguments: Sequence[str], inside: Sequence[str]) -> "subprocess.Popen[bytes] | Forked":
-        if inside:
+        if inside or not forks_are_in_this_network():
             return start(module, arguments, inside)
         environment = {**os.environ, "DJANGO_SETTINGS_MODULE": ""}  # it has imported nothing of what the fakes judge
         return Forked("-m", module, *arguments, environment=environment, folder=children.ABOVE_DEMO)

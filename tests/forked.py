@@ -37,6 +37,8 @@ class Forked:
     for its output, and none for its errors, these are written there, too. It begins in the folder, and imports from
     PYTHONPATH first, as Python does. It is sent SIGTERM when we end. With `of_weir`, it is forked from a process that
     has set Django up already, in the same environment.
+
+    Raises AssertionError if this thread has entered another network: the fork would not be in it.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Forked:
         folder: Path = CHECKOUT,
         of_weir: bool = False,
     ) -> None:
+        assert forks_are_in_this_network(), "A fork would not be in the network that this thread has entered."
         self.returncode: int | None = None
         stdin, ours = os.pipe()
         self.stdin = os.fdopen(ours, "w", buffering=1)
@@ -115,6 +118,22 @@ class Forked:
         self.wait(timeout)
         late.cancel()
         return written, None
+
+
+def _network() -> int | None:
+    """Return which network this thread is in; None where the system has but one."""
+    try:
+        return Path("/proc/thread-self/ns/net").stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+_NETWORK_OF_FORKS = _network()  # this process's when it begins; a test may enter another one
+
+
+def forks_are_in_this_network() -> bool:
+    """Return whether a fork would be in this thread's network."""
+    return _network() == _NETWORK_OF_FORKS
 
 
 @cache

@@ -49,7 +49,7 @@ class Network:
             try:
                 yield
             finally:
-                _enter(before)
+                _enter(before, RuntimeError)
 
     def set_up(self, *lines: str) -> None:
         """Let `ip` do this, line by line; raises Unavailable, with its words, where it cannot."""
@@ -85,10 +85,10 @@ class Cable:
         self.network.set_up(f"link set {self.name} up")
 
 
-def _enter(namespace: IO[str]) -> None:
+def _enter(namespace: IO[str], error: type[Exception] = Unavailable) -> None:
     """Do what `os.setns` does from Python 3.12 on."""
     if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET):
-        raise Unavailable(os.strerror(ctypes.get_errno()))
+        raise error(os.strerror(ctypes.get_errno()))
 
 
 @contextmanager

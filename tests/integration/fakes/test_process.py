@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from demo.fakes.hosts import host
 from demo.fakes.site_server import listen
 from demo.fakes.sites import running
 from project.checkout import CHECKOUT
+from tests.acceptance import networks
+from tests.forked import Forked
 from tests.integration.fakes.conftest import TIMEOUT_S, ask, connect, head_of, logged, logged_now, wait_until
 
 
@@ -123,6 +126,24 @@ def test_addresses_follow_from_numbers(index: int, address: str) -> None:
 def test_a_network_of_its_own_changes_the_first_two_numbers() -> None:
     """Elsewhere than on loopback the same numbers are the same addresses of that network."""
     assert host(250, "198.18") == "198.18.1.1"
+
+
+def test_sites_are_in_the_network_that_a_test_has_entered(tmp_path: Path) -> None:
+    """Most sites are forks of a process in the first network; these are not."""
+    Forked("-c", "", environment=os.environ).communicate()  # so that the process that is forked runs already
+
+    def enter(made: networks.Networks) -> None:
+        with made.sites.entered(), running(1, tmp_path, body_size=10) as there:
+            assert made.sites.holds(there.pid)
+            assert len(ask(there, "/ok/there")[1]) == 10
+            with pytest.raises(AssertionError, match="not be in the network"):
+                Forked("-c", "", environment=os.environ)
+
+    try:
+        with networks.separate(0) as made, ThreadPoolExecutor(1) as pool:
+            pool.submit(enter, made).result()  # another thread than the first one has entered
+    except networks.Unavailable as error:
+        pytest.skip(str(error))
 
 
 def test_sites_listen_in_the_network_that_they_are_given(tmp_path: Path) -> None:
