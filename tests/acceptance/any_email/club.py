@@ -82,7 +82,7 @@ class Club:
         with (self.folder / "run.log").open("ab") as errors:
             command = Forked(*arguments, environment=self._environment(), errors=errors)
             written, _ = command.communicate(given, timeout=120)
-        assert command.returncode == 0, (self.folder / "run.log").read_text()[-2000:]
+        assert command.returncode == 0, self.written("run")[-2000:]
         return written
 
     def start(self, name: str) -> None:
@@ -118,6 +118,10 @@ class Club:
             return error.code
         except OSError:
             return 0
+
+    def written(self, name: str) -> str:
+        """Return what a process has written."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def stop(self, name: str) -> None:
         """End a process, with its children, by SIGKILL."""

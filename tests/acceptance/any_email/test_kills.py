@@ -10,7 +10,7 @@ import pytest
 from demo.fakes.mail_server import ACCEPTED
 from tests.acceptance.any_email import club as clubs
 from tests.acceptance.any_email.club import Club, People
-from tests.waiting import wait_for
+from tests.waiting import comes_true, wait_for
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = int(os.environ.get("WEIR_FAULTS_KILLS", "300" if AT_LENGTH else "9"))
@@ -41,12 +41,9 @@ def test_whoever_is_killed_each_message_comes_once_and_what_is_rolled_back_never
         club.kill(clubs.KILLED[number % 3] if number < 3 else chance.choice(clubs.KILLED))
     wait_for(lambda: people.done() >= LEAST, 120, "people to be served")
     people.stop()
-    club.stop("worker")
-    wait_for(lambda: are_old(club), 20, "tasks of killed workers to be given out again")
-    club.start("worker")  # it looks for such tasks when it starts, and then every 100 seconds
     # Celery loses the message of a task whose worker is killed right after it came from Redis. So each task is asked
     # for once more, as a project would that looks after its receipts: those that have run before send nothing.
-    wait_for(lambda: not waiting(club), 120, "the broker to be empty")
+    wait_for_tasks(club)
     lost = {f"receipt.{number}@members.example" for number in people.answered["receipt/"]} - queued()
     for number in people.answered["receipt/"]:
         assert club.post("receipt/", number=number) == 200
@@ -57,7 +54,7 @@ def test_whoever_is_killed_each_message_comes_once_and_what_is_rolled_back_never
 
 def settle(club: Club) -> int:
     """Wait until all tasks are done, and all e-mails have ended; return how many had to be resolved by an operator."""
-    wait_for(lambda: not waiting(club), 120, "the broker to be empty")
+    wait_for_tasks(club)
     wait_for(lambda: not states().keys() & {"pending", "claimed", "sending"}, 120, "all e-mails to end")
     accepted = [(event.message_id, event.recipient) for event in club.mail.events() if event.event == ACCEPTED]
     unknown = states().get("unknown", 0)
@@ -89,20 +86,25 @@ def judge(club: Club, people: People) -> None:
     assert states() == {"sent": accepted.total()}
 
 
-def waiting(club: Club) -> int:
-    """Return how many messages of the project's tasks wait, or are not acknowledged."""
-    return int(club.valkey.client.llen("celery")) + len(unacknowledged(club))
+def wait_for_tasks(club: Club) -> None:
+    """Wait until no message of the project's tasks waits, and each is acknowledged."""
+    assert comes_true(lambda: is_empty(club), 120), left(club)
 
 
-def unacknowledged(club: Club) -> list[str]:
-    """Return the tags of the messages of the project's task that a worker has taken, and not acknowledged."""
-    return [tag for tag, message in club.valkey.client.hgetall("unacked").items() if "send_receipt" in message]
+def is_empty(club: Club) -> bool:
+    """Return whether, at one moment, no message of the project's tasks waits, and each is acknowledged."""
+    with club.valkey.client.pipeline() as transaction:
+        waiting, taken = transaction.llen("celery").hvals("unacked").execute()
+    return not waiting and not any("send_receipt" in message for message in taken)
 
 
-def are_old(club: Club) -> bool:
-    """Return whether all of these were taken longer ago than Celery waits for an acknowledgement."""
-    taken_at = [club.valkey.client.zscore("unacked_index", tag) for tag in unacknowledged(club)]
-    return all(at is None or at < time.time() - clubs.VISIBLE_S for at in taken_at)
+def left(club: Club) -> str:
+    """Return what the broker has, and what its workers wrote last."""
+    redis = club.valkey.client
+    written = "\n".join(f"{name}: {club.written(name)[-2000:]}" for name in ("worker", "mailer"))
+    taken = redis.zrange("unacked_index", 0, -1, withscores=True)
+    locked = redis.pttl("unacked_mutex")  # by who gives out again; -2: by nobody
+    return f"{redis.llen('celery')} wait; taken at: {taken}; locked for {locked} ms\n{written}"
 
 
 def queued() -> set[str]:

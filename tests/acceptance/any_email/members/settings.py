@@ -62,7 +62,14 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_RATE_LIMITS = False
 
 CELERY_BROKER_URL = os.environ["MEMBERS_REDIS"]
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": float(os.environ["MEMBERS_VISIBLE_S"])}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": float(os.environ["MEMBERS_VISIBLE_S"]),
+    # A worker gives out again what is not acknowledged while it holds a lock: one that is killed then leaves the lock.
+    "unacked_mutex_expire": float(os.environ["MEMBERS_VISIBLE_S"]),
+    # It looks for such every second: interval times throttle. The default is 100.
+    "unacked_restore_interval": 1,
+    "unacked_restore_throttle": 1,
+}
 CELERY_TASK_IGNORE_RESULT = True
 
 # A mailer that was killed is noticed soon.
