@@ -31,7 +31,7 @@ from weir.notifications import reconcile
 from weir.postgres.timeline import gate
 from weir.postgres.timeline.models import KnownTimeline
 from weir.ratelimit.held import process as held
-from weir.ratelimit.models import Site
+from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.pacing import Confirmation
 from weir.ratelimit.round_trips import RoundTrips
 from weir.ratelimit.slots import Reservation
@@ -295,11 +295,19 @@ def claim(fetch_ids: list[int]) -> list[Job]:
 
 
 def claimed(fetch_id: int) -> Job:
-    """Claim a fetch whose slot is there. Raises TooLateError if the slot has passed."""
-    jobs = claim([fetch_id])
-    in_time(jobs, "the slot of the fetch has passed")
-    [job] = jobs
+    """Claim a fetch that is reserved. Raises TooLateError if its slot has passed."""
+    [job] = claimed_all([fetch_id])
     return job
+
+
+def claimed_all(fetch_ids: list[int]) -> list[Job]:
+    """Claim fetches that are reserved. Raises TooLateError if a slot has passed."""
+    runs = Slot.objects.filter(pk__in=Fetch.objects.filter(pk__in=fetch_ids).values("slot_id")).values("use_until")
+    first_end = runs.earliest("use_until")["use_until"]
+    jobs = claim(fetch_ids)
+    in_time(len(jobs) == len(fetch_ids) or database_now() < first_end, "a slot has passed")
+    assert sorted(job.fetch_id for job in jobs) == sorted(fetch_ids)
+    return jobs
 
 
 def dispatch_message(*sites: str) -> Message:

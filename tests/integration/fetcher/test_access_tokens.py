@@ -19,7 +19,7 @@ from pytest_django import Settings
 from structlog.testing import capture_logs
 
 from tests.answering import answering
-from tests.integration.conftest import claim
+from tests.integration.conftest import claimed
 from tests.integration.fetching import SITE, fetch_until, fetched, reserve_all, running
 from tests.oauth import CLIENT, Server
 from tests.rows import rows
@@ -431,8 +431,8 @@ def test_a_fetcher_that_knows_another_client_does_not_ask(settings: Settings) ->
     tokens.ask({sealing.key_of(client): client}, {})
     settings.WEIR_SECRETS = {"SHOP": {**ELSEWHERE, "scope": "other"}}
     assert reserve_all()
-    jobs = claim([Fetch.objects.get().pk])
-    let_through, [event] = gate.admit(jobs)
+    job = claimed(Fetch.objects.get().pk)
+    let_through, [event] = gate.admit([job])
     assert let_through == []
     assert isinstance(event, Failure)
     assert "is another one at the fetcher that has asked" in event.error

@@ -1,5 +1,7 @@
 """The bodies of requests, in the memory of a fetcher."""
 
+from datetime import timedelta
+
 import pytest
 from pytest_django import Settings
 
@@ -29,7 +31,7 @@ def test_bodies_have_a_part_of_the_memory(settings: Settings, monkeypatch: pytes
         ("c", b"1"),
     ]
     for site in "abc":
-        site_settings.set_rate(f"{site}.example", "10/s")
+        site_settings.set_rate(f"{site}.example", "10/s", grace=timedelta(seconds=10))  # a claim may come late
     for site, body in wanted:
         method = "GET" if body is None else "POST"
         request_fetch(f"https://{site}.example/", method=method, body=body, repeatable=True)
@@ -46,7 +48,7 @@ def test_bodies_have_a_part_of_the_memory(settings: Settings, monkeypatch: pytes
 
 def test_a_body_for_which_there_is_never_room_goes_alone(settings: Settings) -> None:
     settings.WEIR_FETCH_MAX_MEMORY = 4
-    site_settings.set_rate("site.example", "10/s")
+    site_settings.set_rate("site.example", "10/s", grace=timedelta(seconds=10))
     for _ in range(2):
         request_fetch("https://site.example/", method="POST", body=b"123", repeatable=True)
     assert dispatch() == 2

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from tests.acceptance.fetches.recording import CUT, Request, reply, serving
-from tests.integration.conftest import claim
+from tests.integration.conftest import claimed
 from tests.integration.fetching import fetch_until, fetched, reserve_all
 from tests.waiting import wait_for
 from weir.postgres.moments import now
@@ -497,7 +497,7 @@ def test_an_effect_is_not_handed_over_to_a_fetch_that_is_about_to_fail(at: Servi
         state=EffectState.UNKNOWN, claim_token=uuid4(), begun_at=Now(), ended_at=Now(), phase="begun", last_reply="?"
     )
     assert reserve_all()
-    [job] = claim([fetch.pk])
+    job = claimed(fetch.pk)
     admitted, turned_away = gate.admit([job])
     resolve(effect_of(fetch).pk, Act.AGAIN, "Ada", "The site has no such order.")
     runner.perform_due()
@@ -513,7 +513,7 @@ def test_an_answer_counts_whose_fetch_is_taken_back(at: Serving) -> None:
     """It came, and waits to be read alone, when the lease of its fetch runs out."""
     fetch = order(at())
     assert reserve_all()
-    [job] = claim([fetch.pk])
+    job = claimed(fetch.pk)
     [job], _ = gate.admit([replace(job, losses=SUSPECT_LOSSES)])
     assert job.effect
     job.effect.begin()

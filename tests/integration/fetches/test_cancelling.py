@@ -1,5 +1,6 @@
 """Cancelling: a fetch that has not begun ends immediately, and its slot goes to the next fetch of its site."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,14 +10,16 @@ from django.db import connections, transaction
 from django.db.transaction import TransactionManagementError
 from pytest_django import Settings
 
-from tests.integration.conftest import Eventually, Message, WaitersOf, claim, claimed
+from tests.integration.conftest import Eventually, Message, WaitersOf, claimed, claimed_all
 from tests.integration.fetching import reserve_all
 from weir.postgres import own_commits
 from weir.ratelimit import site_settings, slots
 from weir.ratelimit.models import Slot
+from weir.ratelimit.pacing import Confirmation
 from weir.workers.fetches.cancelling import cancel
 from weir.workers.fetches.dispatch import dispatch
 from weir.workers.fetches.enqueue import request_fetch, request_fetches
+from weir.workers.fetches.fetcher import claim as claiming
 from weir.workers.fetches.models import Fetch, FetchState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -42,10 +45,12 @@ def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
     site_settings.set_rate("site.example", "1/10s")
     fetch = request_fetch(URL)
     assert dispatch() == 1
+    slot = Slot.objects.get()
     assert cancel(fetch.pk)
     assert Fetch.objects.get().state == FetchState.CANCELLED
-    assert Slot.objects.get().released_at is not None
-    assert claim([fetch.pk]) == []
+    slot.refresh_from_db()
+    assert slot.released_at is not None
+    assert claiming.claim([slot.pk], Confirmation(asked_at=math.inf)) == []
     assert Fetch.objects.get().state == FetchState.CANCELLED
 
 
@@ -86,7 +91,7 @@ def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
     """A fetcher holds it, and may not learn of it in time."""
     fetch = request_fetch(URL)
     dispatch()
-    assert len(claim([fetch.pk])) == 1
+    claimed(fetch.pk)
     assert not cancel(fetch.pk)
     assert Fetch.objects.get().state == FetchState.RUNNING
     assert Slot.objects.get().passed_on_at is None
@@ -95,12 +100,12 @@ def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["on its way", "held by a fetcher"])
 def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: Settings, is_claimed: bool) -> None:
     """The best waiting fetch takes its place in the run, with its lease; the fetcher learns of it."""
-    settings.WEIR_LOOKAHEAD = 2.0
-    site_settings.set_rate("site.example", "1/s")
+    settings.WEIR_LOOKAHEAD = 15.0  # for two
+    site_settings.set_rate("site.example", "1/10s")
     _, chosen, low, high = (request_fetch(URL, priority=priority) for priority in (3, 2, 0, 1))
     assert dispatch() == 2
     if is_claimed:
-        assert len(claim([chosen.pk])) == 1
+        claimed(chosen.pk)
     chosen.refresh_from_db()
     assert cancel(chosen.pk)
     assert Fetch.objects.get(pk=chosen.pk).state == FetchState.CANCELLED
@@ -117,11 +122,11 @@ def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: Se
 
 def test_a_held_slot_without_a_successor_is_left_empty(settings: Settings) -> None:
     """It is not given back: a reservation might take it before its fetcher knows."""
-    settings.WEIR_LOOKAHEAD = 2.0
-    site_settings.set_rate("site.example", "1/s")
+    settings.WEIR_LOOKAHEAD = 15.0  # for two
+    site_settings.set_rate("site.example", "1/10s")
     ids = [fetch.pk for fetch in request_fetches([URL] * 2)]
     assert dispatch() == 2
-    assert len(claim(ids)) == 2
+    claimed_all(ids)
     assert cancel(ids[1])
     assert not Slot.objects.filter(released_at__isnull=False).exists()
     assert Slot.objects.filter(passed_on_at__isnull=False).count() == 1

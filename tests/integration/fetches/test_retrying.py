@@ -15,14 +15,13 @@ from tests.integration.conftest import (
     Eventually,
     Message,
     WaitersOf,
-    claim,  # a message that is newer than all slots
     claimed,
+    claimed_all,
     database_now,
     dispatch_message,
 )
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import scanned
-from tests.waiting import in_time
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.fetches import retrying
@@ -64,8 +63,7 @@ def failed(count: int = 1, **options: Any) -> list[int]:
     seen |= {"content": b"<ht", "incomplete": "cut"}  # as with WEIR_FETCH_KEEP_INCOMPLETE
     for outcome in (hop, {"state": FetchState.FAILED, "error": "the site answered 503 (attempt 1 of 1)", **seen}):
         assert dispatch() == len(ids)
-        jobs = claim(ids)
-        in_time(len(jobs) == len(ids), "a slot has passed")
+        jobs = claimed_all(ids)
         store([FetchOutcome(fetch_id=job.fetch_id, slot_id=job.slot_id, **outcome) for job in jobs])  # type: ignore[arg-type]  # the fields are of many types
     Fetch.objects.update(losses=3)
     assert set(Fetch.objects.filter(pk__in=ids).values_list("state", flat=True)) == {FetchState.FAILED}
@@ -118,7 +116,7 @@ def test_a_retried_put_is_not_the_first_request(*, started: bool) -> None:
     assert retry_failed(Fetch.objects.all()).queued == 2
     ids = list(Fetch.objects.values_list("pk", flat=True))
     assert dispatch() == 2
-    assert {job.method: job.was_sent for job in claim(ids)} == {"HEAD": False, "PUT": True}
+    assert {job.method: job.was_sent for job in claimed_all(ids)} == {"HEAD": False, "PUT": True}
 
 
 def test_it_is_fetched_again_and_its_end_is_told_again(messages: list[Message]) -> None:

@@ -15,7 +15,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from tests.cases import case
-from tests.integration.conftest import claim, database_now
+from tests.integration.conftest import claimed, database_now
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site
 from weir.workers.fetches import strays
@@ -100,7 +100,7 @@ def ended(url: str, **outcome: object) -> int:
     """Return a fetch that had no share, and for which this outcome was stored once others wait at the site."""
     fetch = request_fetch(url)
     assert dispatch()
-    [job] = claim([fetch.pk])
+    job = claimed(fetch.pk)
     backlog_of_another()
     store([FetchOutcome(fetch_id=fetch.pk, slot_id=job.slot_id, **{"state": FetchState.QUEUED, **outcome})])  # type: ignore[arg-type]
     return fetch.pk

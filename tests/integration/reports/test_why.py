@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from pytest_django import Settings
 
-from tests.integration.conftest import claim, claimed, database_now
+from tests.integration.conftest import claimed, database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import rows_read
 from tests.integration.robots.conftest import known
@@ -200,7 +200,7 @@ def test_one_that_is_reserved_says_when_its_slot_begins(page: int) -> None:
 def test_one_that_is_running_says_where_and_whether_that_process_is_silent(page: int) -> None:
     """It is in flight at a fetcher, which may have died."""
     dispatch()
-    claim([page])
+    claimed(page)
     fetcher = Process.objects.get(kind="fetcher")
     Fetch.objects.update(claimed_by=fetcher.pk)
     Slot.objects.update(start_time=database_now() - timedelta(seconds=3))
