@@ -46,7 +46,12 @@ _REPLACED: Final = {
 _BROKERS: Final = {"redis", "rediss", "redis+socket", "sentinel", "amqp", "amqps", "pyamqp", "memory"}
 _REDIS: Final = _BROKERS & {"redis", "rediss", "redis+socket", "sentinel"}
 _LOCAL: Final = {(host, urlsplit(LOCAL_REDIS).port) for host in ("127.0.0.1", "localhost")}
-_VISIBILITY_TIMEOUT_S: Final = 3_600  # that of Celery, if the app sets none
+# Of Celery's transport for Redis, if the app sets none. Who looks for tasks to give out again takes a lock first, which
+# it leaves locked if it is killed, until the lock expires. It looks after each `interval` times `throttle`.
+_VISIBILITY_TIMEOUT_S: Final = 3_600
+_LOCKED_S: Final = 300
+_LOOKS_EVERY_S: Final = 10
+_LOOKS_TIMES: Final = 10
 _JSON: Final = {"json", "application/json"}
 # A heartbeat task has no route here: its sender names the queue.
 _ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queue := schedule.queue_of(name))}
@@ -184,14 +189,24 @@ def _messages_sent_twice(app: Celery) -> Iterator[CheckMessage]:
     within = settings.WEIR_MAIL_SAME_WITHIN
     if _transport(app) not in _REDIS or not mail_server.names_outbox() or not within:
         return
-    again = float((app.conf.broker_transport_options or {}).get("visibility_timeout", _VISIBILITY_TIMEOUT_S))
+    again = _runs_again_within_s(app.conf.broker_transport_options or {})
     if again >= within:
         yield Warning(
-            f"If a worker is killed, its task runs again after the broker's visibility_timeout, {again:g} s. By then "
-            f"WEIR_MAIL_SAME_WITHIN, {within:g} s, is over: a message that the task had sent is sent twice.",
+            f"If a worker is killed, its task may run again {again:g} s later: after the broker's visibility_timeout, "
+            "and the time that Celery takes to look for such tasks. By then WEIR_MAIL_SAME_WITHIN, "
+            f"{within:g} s, is over: a message that the task had sent is sent twice.",
             hint=f"Set WEIR_MAIL_SAME_WITHIN to more than {again:g}.",
             id="weir.W042",
         )
+
+
+def _runs_again_within_s(options: Mapping[str, Any]) -> float:
+    """Return within how many seconds Redis gives out again the task of a killed worker, to a worker that is idle."""
+    looks_s = float(options.get("unacked_restore_interval", _LOOKS_EVERY_S)) * float(
+        options.get("unacked_restore_throttle", _LOOKS_TIMES)
+    )
+    locked_s = float(options.get("unacked_mutex_expire", _LOCKED_S))
+    return float(options.get("visibility_timeout", _VISIBILITY_TIMEOUT_S)) + locked_s + looks_s
 
 
 def _has_another_redis(app: Celery) -> bool:

@@ -72,7 +72,7 @@ class Mail(SettingsGroup):
     WEIR_MAIL_SAME_WITHIN: Seconds = Field(
         default=7_200.0,
         description="Messages that [Django sends](../how-to/send-emails.md#every-e-mail-of-your-project) with the same "
-        "content to the same recipient are one e-mail within this time. Longer than the broker's `visibility_timeout`. "
+        "content to the same recipient are one e-mail within this time. 400 s longer than `visibility_timeout`. "
         "0 = each is its own.",
     )
     WEIR_MAIL_LEASE: PositiveSeconds = Field(
