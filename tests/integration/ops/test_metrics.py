@@ -23,6 +23,7 @@ from pytest_django import Settings
 from tests.integration.conftest import Eventually, database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import believe_empty, scanned
+from tests.waiting import in_time
 from weir.notifications import counters, flush, inbox, reconcile
 from weir.notifications.reports import unread_status
 from weir.ops import checks
@@ -313,7 +314,9 @@ def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.
     other_connection.execute("LOCK TABLE weir_notifications_doubt")
     began_at = time.monotonic()
     found = series()
-    assert 1 <= time.monotonic() - began_at < 5
+    took_s = time.monotonic() - began_at
+    assert took_s >= 1
+    in_time(took_s < 5, "the other parts")
     # The query that counts all work reads doubts, too.
     failed = {labels[0] for (name, labels), value in found.items() if name == "weir_scrape_errors" and value}
     assert failed == {"work", "unread"}
@@ -332,7 +335,7 @@ def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(connection, "ensure_connection", refused)
     began_at = time.monotonic()
     found = series()
-    assert time.monotonic() - began_at < 1
+    in_time(time.monotonic() - began_at < 1, "what needs no PostgreSQL")
     assert found["weir_unread_deltas_waiting", ()] == 0
     errors = {labels[0]: value for (name, labels), value in found.items() if name == "weir_scrape_errors"}
     assert {name for name, failed in errors.items() if not failed} == {"messages", "deltas"}

@@ -43,13 +43,14 @@ def first_publish_s(redis_url: str) -> float:
 
 def test_a_silent_sentinel_costs_the_first_message_a_second(sentinel: str, silent: list[str]) -> None:
     """By redis-py's defaults each is tried four times, and web code would wait for half a minute."""
-    assert first_publish_s(f"redis+sentinel://{silent[0]},{sentinel}/orders") < ASKED_WITHIN_S
+    took_s = first_publish_s(f"redis+sentinel://{silent[0]},{sentinel}/orders")
+    in_time(took_s < ASKED_WITHIN_S, "the message")
 
 
 def test_a_sentinel_that_is_gone_costs_nothing(sentinel: str) -> None:
     """It refuses the connection, and the next one is asked at once."""
     gone = [f"127.0.0.1:{closed_port()}" for _ in range(2)]
-    assert first_publish_s(f"redis+sentinel://{','.join([*gone, sentinel])}/orders") < 0.5
+    in_time(first_publish_s(f"redis+sentinel://{','.join([*gone, sentinel])}/orders") < 0.5, "the message")
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
