@@ -41,7 +41,8 @@ class ScriptedSite:
     """
 
     script: Script
-    address: str = "127.0.0.1"
+    # Not 127.0.0.1: a client that looks for a server that has ended would come here if its port is used again.
+    address: str = "127.0.77.1"
     after: dict[int, set[str]] = field(default_factory=dict)
     sent: dict[int, tuple[float, float]] = field(default_factory=dict)
     arrivals: list[tuple[float, str]] = field(default_factory=list)
