@@ -48,10 +48,12 @@ _REDIS: Final = _BROKERS & {"redis", "rediss", "redis+socket", "sentinel"}
 _LOCAL: Final = {(host, urlsplit(LOCAL_REDIS).port) for host in ("127.0.0.1", "localhost")}
 # Of Celery's transport for Redis, if the app sets none. Who looks for tasks to give out again takes a lock first, which
 # it leaves locked if it is killed, until the lock expires. It looks after each `interval` times `throttle`.
-_VISIBILITY_TIMEOUT_S: Final = 3_600
-_LOCKED_S: Final = 300
-_LOOKS_EVERY_S: Final = 10
-_LOOKS_TIMES: Final = 10
+_GIVES_OUT_AGAIN: Final = {
+    "visibility_timeout": 3_600,
+    "unacked_mutex_expire": 300,
+    "unacked_restore_interval": 10,
+    "unacked_restore_throttle": 10,
+}
 _JSON: Final = {"json", "application/json"}
 # A heartbeat task has no route here: its sender names the queue.
 _ROUTES: Final = {name: {"queue": queue} for name in task_names.OF_WEIR if (queue := schedule.queue_of(name))}
@@ -202,11 +204,10 @@ def _messages_sent_twice(app: Celery) -> Iterator[CheckMessage]:
 
 def _runs_again_within_s(options: Mapping[str, Any]) -> float:
     """Return within how many seconds Redis gives out again the task of a killed worker, to a worker that is idle."""
-    looks_s = float(options.get("unacked_restore_interval", _LOOKS_EVERY_S)) * float(
-        options.get("unacked_restore_throttle", _LOOKS_TIMES)
+    visible_s, locked_s, interval_s, throttle = (
+        float(options.get(name, default)) for name, default in _GIVES_OUT_AGAIN.items()
     )
-    locked_s = float(options.get("unacked_mutex_expire", _LOCKED_S))
-    return float(options.get("visibility_timeout", _VISIBILITY_TIMEOUT_S)) + locked_s + looks_s
+    return visible_s + locked_s + interval_s * throttle
 
 
 def _has_another_redis(app: Celery) -> bool:
