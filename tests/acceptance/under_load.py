@@ -62,11 +62,10 @@ class Web:
                     self._write()
                 except Error:
                     self.refused += 1
-                    connection.close()
+                finally:
+                    connection.close()  # as Django does when a request ends: the next one comes to any of the hosts
         except BaseException as error:  # noqa: BLE001  `working` raises it
             self.broken.append(error)
-        finally:
-            connection.close()
 
     def _write(self) -> None:
         number = time.time_ns()
