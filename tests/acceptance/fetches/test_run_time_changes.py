@@ -56,9 +56,9 @@ def test_new_rates_and_cancelled_fetches_reach_all_fetchers_within_a_second(clus
     times = [arrival.at_ns for arrival in arrivals_at(running, RATED)]
     assert min(later - earlier for earlier, later in pairwise(times)) >= 50_000_000, "never faster than any rate"
     asked = {f"http://{arrival.host}:{running.port}{arrival.path}" for arrival in arrivals_at(running, CANCELLED)}
-    assert len(taken_back) >= 25
     assert asked == {fetch.url for fetch in doomed} - set(taken_back)
     assert Fetch.objects.filter(state=FetchState.CANCELLED).count() == len(taken_back)
     at_ns = [arrival.at_ns for arrival in arrivals_at(running, CANCELLED)]
     assert min(later - earlier for earlier, later in pairwise(at_ns)) >= 250_000_000
+    in_time(len(taken_back) >= 25, f"{len(taken_back)} of 30 were cancelled before their turn")
     in_time((at_ns[-1] - at_ns[0]) / 1e9 < 1.15 * len(at_ns) / 4, "others did not use the slots of the cancelled")
