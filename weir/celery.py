@@ -9,6 +9,7 @@ The app's own configuration stays: its routes, annotations, result backend and q
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -203,11 +204,14 @@ def _messages_sent_twice(app: Celery) -> Iterator[CheckMessage]:
 
 
 def _runs_again_within_s(options: Mapping[str, Any]) -> float:
-    """Return within how many seconds Redis gives out again the task of a killed worker, to a worker that is idle."""
-    visible_s, locked_s, interval_s, throttle = (
-        float(options.get(name, default)) for name, default in _GIVES_OUT_AGAIN.items()
-    )
-    return visible_s + locked_s + interval_s * throttle
+    """Return within how many seconds Redis gives out again the task of a killed worker, to a worker that is idle.
+
+    An option that is no positive number counts as Celery's default.
+    """
+    given = {name: value for name, value in options.items() if isinstance(value, int | float) and value > 0}
+    visible_s, locked_s, interval_s, throttle = ((_GIVES_OUT_AGAIN | given)[name] for name in _GIVES_OUT_AGAIN)
+    look_s = interval_s * throttle
+    return visible_s + look_s * (1 + ceil(locked_s / look_s))  # looks while it is locked are in vain
 
 
 def _has_another_redis(app: Celery) -> bool:
