@@ -128,6 +128,19 @@ def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  as
 
 
 @pytest.fixture
+def no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process not ask the witness, neither by a statement nor by a thread that still runs.
+
+    At most once a second, a statement that asks the gate starts such a thread, whose calls a test would count as its
+    own.
+    """
+    monkeypatch.setattr(gate._memory, "witness", lambda _generation: witness.UNKNOWN)
+    for thread in threading.enumerate():
+        if thread.name == "witness":
+            thread.join()
+
+
+@pytest.fixture
 def known_again(transactional_db: None) -> Iterator[None]:  # noqa: ARG001  must come first
     """Let the history of PostgreSQL, which the test may make wrong, be right again afterwards; Redis knows it, too."""
     [right] = KnownTimeline.objects.values()

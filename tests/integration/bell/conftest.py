@@ -1,6 +1,5 @@
 """People who are signed in, and what the servers themselves count of their requests."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from django.test import Client
 
 from tests.integration.notifications.conftest import looks_at_once, reconcile_at_once
 from weir.notifications import flush
-from weir.postgres.timeline import gate
 
 __all__ = ["looks_at_once", "reconcile_at_once"]
 CALLS = ("eval", "evalsha", "get", "set", "time", "script|exists", "script|load", "del")  # no script uses others
@@ -78,15 +76,8 @@ Costs = Callable[[], Any]
 
 
 @pytest.fixture
-def costs(valkey: redis.Redis, other_connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> Costs:
-    """Return a context manager that yields what its block costs.
-
-    The witness, which a process asks once a second whatever it does, is not asked.
-    """
-    monkeypatch.setattr(gate._memory, "witness", None)
-    for thread in threading.enumerate():
-        if thread.name == "witness":
-            thread.join()
+def costs(valkey: redis.Redis, no_witness: None, other_connection: psycopg.Connection[Any]) -> Costs:  # noqa: ARG001  asked for its effect
+    """Return a context manager that yields what its block costs."""
 
     def calls() -> int:
         told: Any = valkey.info("commandstats")

@@ -101,6 +101,7 @@ def test_a_delta_that_a_stopped_server_finds_when_it_goes_on_is_not_counted(
         assert own_broker.zscore(keys().open, 1) == 1
 
 
+@pytest.mark.usefixtures("no_witness")
 def test_a_delta_that_arrives_twice_is_counted_once(
     valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_delta_that_arrives_twice_is_counted_once(
     assert valkey.zcard(keys().calls) == 1
 
 
+@pytest.mark.usefixtures("no_witness")
 def test_a_clock_of_redis_that_is_set_back_has_no_delta_taken_for_a_copy() -> None:
     """A connection whose deadlines do not grow any more goes on under another name."""
     counters.add({1: 1})
@@ -139,6 +141,7 @@ def test_a_clock_of_redis_that_is_set_back_has_no_delta_taken_for_a_copy() -> No
     assert counters.peek([1]).after(0, 1) == 3
 
 
+@pytest.mark.usefixtures("no_witness")
 @pytest.mark.parametrize(("step_s", "added"), [(-3.0, False), (-0.1, True), (3.0, True)])
 def test_a_clock_of_redis_that_is_set_costs_a_delta_at_most(step_s: float, added: bool) -> None:
     """Set forward, Redis refuses what seems late, and returns its time; the next delta is accepted."""
@@ -154,6 +157,7 @@ def test_a_clock_of_redis_that_is_set_costs_a_delta_at_most(step_s: float, added
     assert counters.peek([1]).after(0, 1) == 2 + added
 
 
+@pytest.mark.usefixtures("no_witness")
 def test_the_clock_is_asked_for_again_when_its_time_is_not_known_any_more(valkey: redis.Redis) -> None:
     """Clocks drift apart, so a process that has sent nothing for a while asks first."""
     counters.add({1: 1})
