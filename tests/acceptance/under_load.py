@@ -63,7 +63,7 @@ class Web:
                 except Error:
                     self.refused += 1
                 finally:
-                    connection.close()  # as Django does when a request ends: the next one comes to any of the hosts
+                    connection.close()  # as Django does when a request ends: the next tries the hosts from the first on
         except BaseException as error:  # noqa: BLE001  `working` raises it
             self.broken.append(error)
 

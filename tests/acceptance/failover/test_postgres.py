@@ -71,9 +71,9 @@ def test_all_jobs_go_on_after_each_fail_over(cluster: Cluster, pair: Pair, mails
 
     run = under_load.run(cluster, mails, FAIL_OVERS, fail_over, pair.rebuild)
     run.check(GOES_ON_WITHIN_S)
-    assert run.refused
     assert not Recovery.objects.exists()
     assert Reconciliation.objects.get().trusted
+    in_time(run.refused, "no request came while there was no primary")
 
 
 @pytest.mark.skipif(not AT_LENGTH, reason="takes a minute: `make faults`")
@@ -96,7 +96,7 @@ def test_all_jobs_go_on_where_the_old_primary_is_cut_off_and_returns(
         number = cables[str(old.folder)]
         networks.cable_to(separate, number).put_back()
         if number == 0:  # the host that is tried first: what connects anew, has come to the wrong one
-            wait_for(lambda: old.query(WAITS)[0][0], 30, "commits at the old primary")
+            wait_for(lambda: old.query(WAITS)[0][0], 30, "commits at the old primary, such as of web code")
             old.kill()
             went_on = under_load.seconds_until_each_goes_on(mails, under_load.now())
             print(f"the old primary has returned, and was killed: {went_on}")
