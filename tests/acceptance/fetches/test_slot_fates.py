@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from demo.fakes import site_log, sites
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from weir.ratelimit import site_settings
 from weir.ratelimit.models import Site, Slot
 from weir.ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
@@ -166,7 +166,6 @@ def test_every_slot_of_the_timeline_has_its_fate(
     print(f"\n{dict(counts)}  requests: {len(arrivals)}  of killed fetchers: {lost}  cancelled: {cancelled}")
     assert wrong == 0
     assert counts["used"] == len(arrivals) + lost
-    assert min(counts[fate] for fate in ("used", "given back", "void")) > 0
     assert counts["unreported"] == 0
     assert Fetch.objects.filter(state="done").count() + cancelled == sum(map(len, fetches))
     monkeypatch.setattr(rollup, "trail_s", lambda: -60.0)  # as if all that were long over
@@ -174,3 +173,4 @@ def test_every_slot_of_the_timeline_has_its_fate(
     assert {fate: number for (series, fate), number in totals().items() if series == "slots"} == dict(
         counts - Counter(reserved=counts["reserved"]) + Counter(unreported=counts["reserved"])
     )
+    in_time(min(counts[fate] for fate in ("used", "given back", "void")) > 0, f"a kill or a recall came late: {counts}")
