@@ -41,7 +41,6 @@ CREATE FUNCTION test_note_holding() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF OLD.slot_id IS NOT NULL AND OLD.lease_until IS NOT NULL AND NEW.lease_until IS NULL THEN
         INSERT INTO test_holding VALUES (OLD.slot_id, OLD.id, substring(OLD.hop_url FROM '^https?://[^/]*(.*)$'),
             clock_timestamp(), CASE
-                WHEN NEW.state = 'cancelled' THEN 'cancelled'
                 WHEN OLD.state = 'running' AND NEW.error LIKE 'its fetcher died%' THEN 'lost'
                 ELSE 'left' END);
     END IF;
@@ -58,7 +57,6 @@ class Trace:
     slot: Slot
     left_at: datetime | None = None  # when the last of them left it
     was_lost: bool = False  # its fetcher was killed
-    was_cancelled: bool = False  # while it was the last that had the slot
     requests: int = 0
 
 
@@ -86,7 +84,6 @@ def traces(site: Site, arrivals: list[site_log.Arrival]) -> dict[int, Trace]:
                 holders[path].append((trace, at))
                 trace.left_at = at
                 trace.was_lost = what == "lost"
-                trace.was_cancelled = what == "cancelled"
     for arrival in arrivals:
         at = datetime.fromtimestamp(arrival.at_ns / 1e9, tz=UTC)
         # The fetch was in one slot after the other: it left the request's slot at the end of the request.
@@ -108,8 +105,6 @@ def expected(trace: Trace, site: Site) -> set[str]:
         if (surely and trace.left_at is None) or (trace.left_at and trace.left_at >= site.recalled_at):
             return {"void"}
     assert trace.left_at is not None, f"nobody was rid of {slot}"
-    if trace.was_cancelled:
-        return {"given back"}
     if abs(trace.left_at - until) < TOLERANCE:
         return {"given back", "missed"}
     return {"given back"} if trace.left_at <= until else {"missed"}
