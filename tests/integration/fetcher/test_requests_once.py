@@ -224,7 +224,9 @@ def test_without_an_answer_it_is_unknown_and_a_person_decides(at: Serving, fetch
     assert (fetch.state, effect_of(fetch).state, len(site.got)) == (FetchState.DONE, EffectState.DONE, 2)
 
 
-def test_a_site_that_keeps_keys_is_asked_again_with_the_same(at: Serving, fetcher: Fetcher) -> None:
+def test_a_site_that_keeps_keys_is_asked_again_with_the_same(
+    at: Serving, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Until the site may have forgotten the key."""
     site = at(b"", reply(201, "taken"))
     fetch = fetched(order(site, kind=KEYED), fetcher)
@@ -232,6 +234,7 @@ def test_a_site_that_keeps_keys_is_asked_again_with_the_same(at: Serving, fetche
     assert len({got.fields["idempotency-key"] for got in site.got}) == 1
     site.answers = [b"", reply(201, "taken")]
     late = order(site, "order-18", kind=KEYED)
+    monkeypatch.setattr(fetch_outcomes, "backoff_s", lambda *_given: 60.0)  # not before the key may be forgotten
     fetch_until(fetcher, lambda: effect_of(late).ask_until, "the first attempt to end without an answer")
     Effect.objects.filter(fetches=late).update(ask_until=Now())
     Fetch.objects.filter(pk=late.pk).update(not_before=Now())
