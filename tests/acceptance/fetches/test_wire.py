@@ -86,12 +86,12 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
     _report_lateness(running, [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns])
     assert early(arrivals, intervals) == 0
     assert counts["reads_without_kernel_time"] == 0
-    assert backlog == SITES, "every site must have had work for the whole measured time"
-    in_time(share >= LEAST_SHARE, f"{share:.1%} of what the rates allow")
     assert {arrival.place > 1 for arrival in arrivals} == {False, True}, "new and kept connections"
     assert len({arrival.client for arrival in arrivals}) == (len(FETCHERS) if separate else 1)
     assert states() == {FetchState.DONE: len(urls)}
     assert {_url(running, arrival) for arrival in arrivals} == set(urls)
+    in_time(backlog == SITES, f"{SITES - backlog} sites had no work left at the end of the measured time")
+    in_time(share >= LEAST_SHARE, f"{share:.1%} of what the rates allow")
 
 
 def _start(cluster: Cluster, separate: networks.Networks | None) -> None:
