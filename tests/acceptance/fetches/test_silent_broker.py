@@ -47,6 +47,6 @@ def test_all_turn_and_stop_without_a_broker(cluster: Cluster, tmp_path: Path, fa
                 time.sleep(0.05)
             print(f"\nended after {ended_after_s}", states())
     assert {name: cluster.processes[name].returncode for name in NAMES} == dict.fromkeys(NAMES, 0)
-    in_time(max(ended_after_s.values()) < END_WITHIN_S, f"not all ended within {END_WITHIN_S} s: {ended_after_s}")
     assert states()[FetchState.RUNNING] == 0
     assert not Process.objects.exists()
+    in_time(max(ended_after_s.values()) < END_WITHIN_S, f"not all ended within {END_WITHIN_S} s: {ended_after_s}")

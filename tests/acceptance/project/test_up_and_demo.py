@@ -136,10 +136,7 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert figures["sites"] == 24
     assert figures["fetched"] > 500
     assert figures["used_share"] <= 1
-    in_time(figures["used_share"] > 0.8, "the rates were used too little")  # `make bench` holds it to more
     assert 0 < figures["lateness_p50_ms"] <= figures["lateness_p99_ms"]
-    in_time(figures["notified"] > 300, "few were notified")
-    in_time(figures["marked_read"] > 100, "few notifications were read")
     assert figures["unread_reads"] > 50
     assert figures["unread_flushes"] >= 1
     assert 0 < figures["unread_rows_written"] < figures["notified"] + figures["marked_read"]
@@ -154,6 +151,9 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert "0 of 200 unread numbers drifted" in demo.stderr
     assert f"0 of {figures['shipped']} e-mails were received twice, 0 of" in demo.stderr
     assert not processes_of(home)
+    in_time(figures["used_share"] > 0.8, "the rates were used too little")  # `make bench` holds it to more
+    in_time(figures["notified"] > 300, "few were notified")
+    in_time(figures["marked_read"] > 100, "few notifications were read")
 
 
 @pytest.mark.alone
