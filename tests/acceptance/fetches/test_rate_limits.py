@@ -46,7 +46,8 @@ def test_all_pages_come_and_a_quota_that_is_stated_is_never_exceeded(cluster: Cl
             kills.append(time.time())
             cluster.start_together(name)
         wanted = LISTS * pages * len(apis)
-        wait_for(lambda: all_ended() and Fetch.objects.count() == wanted, 240, f"all pages to come: {states()}")
+        # In this order: once all are there, none is added after those that are seen to have ended.
+        wait_for(lambda: Fetch.objects.count() == wanted and all_ended(), 240, f"all pages to come: {states()}")
 
     assert early([arrival for api in apis for arrival in api.arrivals], dict.fromkeys(_hosts(apis), INTERVAL_S)) == 0
     assert set(Fetch.objects.values_list("status_code", flat=True)) == {200}
