@@ -15,7 +15,7 @@ import pytest
 from tests.acceptance.front import clients
 from tests.acceptance.front.clients import answer, ask, connected, head, health, status
 from tests.acceptance.front.conftest import NAME, PARSERS, StartWeb
-from tests.waiting import comes_true, in_time, wait_for
+from tests.waiting import comes_true, wait_for
 from weir.api.front import MOST_BYTES
 
 MIB = 2**20
@@ -68,9 +68,8 @@ def test_unfinished_bodies_take_little_memory_and_time(start_fresh: StartWeb) ->
         assert max(grown.values()) < 96, f"{grown} MiB more"
         began = monotonic()
         codes = {name: Counter(status(_last(one)) for one in of_web) for name, of_web in slow.items()}
-        took_s = monotonic() - began
+        assert monotonic() - began < 25
     assert all(set(found) <= {401, 408, 413, 503, 0} for found in codes.values()), codes
-    in_time(took_s < 25, f"the last answer came after {took_s:.1f} s")
 
 
 def _push(slow: list[socket.socket], body: memoryview) -> None:
@@ -198,11 +197,10 @@ def test_heads_without_end_are_cut_off(start_web: StartWeb) -> None:
             return False
 
         wait_for(is_cut_off, 20, "an end of what comes byte by byte", every_s=0.3)
-        took_s = monotonic() - began
+        assert monotonic() - began < 15
         for one in (kept, *half, silent):
             assert clients.closed_after_s(one, 5) < 5
         assert status(ask(web.url, "/livez")) == 200
-        in_time(took_s < 15, f"what comes byte by byte was cut off after {took_s:.1f} s")
 
 
 def test_idle_connections_are_few(start_web: StartWeb) -> None:

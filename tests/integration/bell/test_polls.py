@@ -254,7 +254,7 @@ def test_a_doubt_that_is_noted_again_is_another(kim: Tab, tmp_path: Path) -> Non
     assert (kim.poll(), kim.unread) == (200, 4)
 
 
-def test_flushall_is_no_change(kim: Tab, costs: Costs) -> None:
+def test_an_emptied_redis_is_no_change(kim: Tab, costs: Costs) -> None:
     """A Redis that lost its memory knows nothing, so PostgreSQL is asked."""
     inbox.notify(kim.user, "news", "One more")
     assert (kim.poll(), kim.unread) == (200, 4)
